@@ -126,6 +126,26 @@ import Testing
     withExtendedLifetime(logging) {}
   }
 
+  @Test("A run that is cancelled while it waits for its turn ends as cancelled")
+  func cancelledInQueue() async throws {
+    let logging = client.log(to: Logger(events: events))
+    let remote = Remote<Int>()
+    let stores = ["a", "b"].map { client.store(for: remote.query([$0]).serialized(in: "scope")) }
+    let first = Task { try await stores[0].run() }
+    await remote.wait(forCalls: 1)
+    let second = Task { try await stores[1].run() }
+    await stores[1].settles { $0.leaseCount == 1 }
+    await clock.settle()
+    second.cancel()
+    _ = await second.result
+    await clock.settle()
+    let ends = lines.filter { $0.contains("ended") }
+    #expect(ends == [#"query ["b"]: run # ended after 0 ms: cancelled"#])
+    remote.answer(1)
+    #expect(try await first.value == 1)
+    withExtendedLifetime(logging) {}
+  }
+
   @Test("The stream of events is bounded, and keeps the newest")
   func bounded() async {
     var events = client.events.makeAsyncIterator()

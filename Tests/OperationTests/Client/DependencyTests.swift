@@ -70,6 +70,24 @@ private final class World: Sendable, Hashable {
     withExtendedLifetime(subscriptions) {}
   }
 
+  @Test("A request runs after what it reads through one without subscribers")
+  func behindUnobserved() async throws {
+    world.edges.update { $0 = [1: [0], 2: [1]] }
+    let subscriptions = await observe([0, 2])
+    let gate = AsyncGate()
+    world.gates.update { $0[0] = gate }
+    let before = world.began.count
+    client.invalidate(reader(0))
+    await world.began.wait(for: before + 1)
+    for _ in 0..<1_000 { await Task.yield() }
+    #expect(world.began.values[before...] == [0])
+    gate.open()
+    await world.began.wait(for: before + 3)
+    await untilIdle([0, 2])
+    #expect(world.began.values[before...] == [0, 2, 1])
+    withExtendedLifetime(subscriptions) {}
+  }
+
   @Test("A store without subscribers is marked, and runs when it is fetched")
   func unobserved() async throws {
     world.edges.update { $0 = [1: [0], 2: [1]] }

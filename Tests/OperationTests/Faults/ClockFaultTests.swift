@@ -64,6 +64,17 @@ private let year = 365.0 * 86_400
     OperationClient(defaults: defaults, clock: clock)
   }
 
+  @Test("A value with a future date is not returned in place of a failure")
+  func staleIfError() async throws {
+    let script = Script { attempt, _, _ in attempt == 1 ? .success(1) : .failure(Refused()) }
+    let client = client()
+    let store = client.store(for: OpenQuery(script: script).staleIfError(for: .seconds(60)))
+    #expect(try await store.fetch() == 1)
+    #expect(try await store.fetch() == 1)
+    clock.jump(by: -year)
+    await #expect(throws: Refused.self) { try await store.fetch() }
+  }
+
   @Test("A clock that is set back makes a value with a future date stale, until it is fetched")
   func staleness() async throws {
     let client = client()

@@ -155,4 +155,32 @@ import Testing
     #expect(try await client.fetch(request) == 1)
     await #expect(throws: Refused.self) { try await client.fetch(request) }
   }
+
+  @Test("A mutation that fails throws, and returns no earlier value")
+  func staleIfErrorMutation() async throws {
+    let desk = MutationDesk()
+    let client = client()
+    let store = client.store(
+      for: Call(desk: desk, path: ["call"]).staleIfError(for: .seconds(60)))
+    try await store.mutate(with: "a")
+    desk.refuse("b")
+    await #expect(throws: MutationDesk.Refused.self) { try await store.mutate(with: "b") }
+  }
+
+  @Test("A cancelled fetch throws the cancellation, and returns no cached value")
+  func staleIfErrorCancelled() async throws {
+    let gate = AsyncGate()
+    let script = Script { attempt, _, _ in
+      if attempt == 2 { await gate.wait() }
+      return .success(attempt)
+    }
+    let client = client()
+    let store = client.store(for: OpenQuery(script: script).staleIfError(for: .seconds(60)))
+    try await store.fetch()
+    let second = Task { try await store.fetch() }
+    await script.contexts.wait(for: 2)
+    second.cancel()
+    await #expect(throws: CancellationError.self) { try await second.value }
+    gate.open()
+  }
 }

@@ -42,6 +42,25 @@ import Testing
     }
   }
 
+  @Test("A call that has waited for another one takes its turn behind the calls of its scope")
+  func turnAfterOther() async throws {
+    desk.close()
+    let first = await call("a", store("x", in: "scope"))
+    await desk.waiting("a")
+    let (later, other) = (store("y", in: "scope"), store("z", in: "other"))
+    let (task, before) = (later.mutateTask(with: "b"), other.mutateTask(with: "c"))
+    task.schedule(after: before)
+    let second = Task { try await task.runIfNeeded() }
+    await desk.waiting("a", "c")
+    desk.answer("c")
+    try await before.runIfNeeded()
+    for _ in 0..<1_000 { await Task.yield() }
+    #expect(desk.begun == ["a", "c"])
+    desk.open()
+    _ = try await (first.value, second.value)
+    #expect(desk.begun == ["a", "c", "b"])
+  }
+
   @Test("A call has its entry in the history while it waits")
   func entryWhileWaiting() async throws {
     let store = store("x", in: 1)

@@ -184,6 +184,19 @@ import Testing
     #expect(other.currentValue == 1)
   }
 
+  @Test("A detached store that is given the context of a run does not belong to that run")
+  func detachedInRun() async throws {
+    let contexts = Recorder<OperationContext>()
+    let query = Query<Int, any Error>(path: ["outer"]) { context in
+      contexts.append(context)
+      return 1
+    }
+    try await query.run()
+    let store = OperationStore.detached(query: remote.query(), initialContext: contexts.all[0])
+    #expect(contexts.all[0].operationRun != nil)
+    #expect(store.context.operationRun == nil)
+  }
+
   @Test("A context that is passed to a run overrides the store's, which a caller can change")
   func context() async throws {
     enum Region: OperationContext.Key { static var defaultValue: String { "eu" } }

@@ -163,6 +163,34 @@ import Testing
     #expect(second.attempts == 1)
   }
 
+  @Test("A restart does not begin a task before the one that it waits for has ended")
+  func restarted() async throws {
+    let (log, gate) = (EventLog<String>(), AsyncGate())
+    let first = Script { attempt, _, _ in
+      log.append("a")
+      await gate.wait()
+      return .success(attempt)
+    }
+    let store = OperationStore.detached(
+      query: OpenQuery(
+        script: Script { attempt, _, _ in
+          log.append("b")
+          return .success(attempt)
+        }
+      ).deduplicated())
+    let task = store.runTask()
+    task.schedule(after: OperationStore.detached(query: OpenQuery(script: first)).runTask())
+    let run = Task { try await task.runIfNeeded() }
+    await log.wait(for: 1)
+    let restart = Task { try await store.fetch(restarting: true) }
+    while store.leaseCount < 2, log.count < 2 { await Task.yield() }
+    for _ in 0..<1_000 { await Task.yield() }
+    #expect(log.values == ["a"])
+    gate.open()
+    #expect(try await (run.value, restart.value) == (1, 1))
+    #expect(log.values == ["a", "b"])
+  }
+
   @Test("Chains of tasks run from their beginning to their end", arguments: 0..<100)
   func chains(round: Int) async throws {
     let log = EventLog<String>()
