@@ -25,6 +25,15 @@ package struct StreamSource<Element: Sendable>: Sendable {
       return .empty
     }
   }
+
+  /// Returns a source that sends one element to each subscriber, and ends.
+  package static func once(_ element: Element) -> StreamSource {
+    StreamSource { handler in
+      handler(.element(element))
+      handler(.finished)
+      return .empty
+    }
+  }
 }
 
 extension StreamSource {

@@ -211,8 +211,11 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   func ending<Element>(_ source: StreamSource<Element>) -> StreamSource<Element> {
     // A reader can outlive the wrapper, and does not retain this.
     client.ending(source) { [shell] action in
-      let binding = shell.withLock { $0.made?.binding ?? $0.binding }
-      if let store = binding.store { store.afterDeliveries(action) } else { action() }
+      // A binding that is queued comes first, and with it the state of its store.
+      shell.afterDeliveries(passing: { _ in .finished }) {
+        let binding = shell.withLock { $0.made?.binding ?? $0.binding }
+        if let store = binding.store { store.afterDeliveries(action) } else { action() }
+      }
     }
   }
 

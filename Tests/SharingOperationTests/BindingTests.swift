@@ -335,4 +335,27 @@ import Testing
     wrapper.bind(to: WrittenNumber(path: ["written", "a"]), keepingPrevious: true)
     #expect(wrapper.wrappedValue == 2 && wrapper.isPrevious)
   }
+
+  @Test("A binding that a reader replaces at once does not run its request")
+  func replacedByReader() {
+    let client = OperationClient.eager()
+    @Sendable func query(_ number: Int) -> Query<Int, any Error> {
+      Query(path: ["query", number]) { _ in number }
+    }
+    let second = client.store(for: query(2).manual())
+    let starts = Log<Int>()
+    let subscription = second.states.source.subscribe { signal in
+      if case .element(let state, _) = signal, state.isLoading { starts.append(2) }
+    }
+    let wrapper = SharedQuery(query(1).manual(), client: client)
+    withObservationTracking {
+      _ = wrapper.store
+    } onChange: {
+      wrapper.bind(to: query(3).manual())
+    }
+    wrapper.bind(to: query(2))
+    #expect(wrapper.store === client.store(for: query(3)))
+    #expect(starts.elements.isEmpty)
+    withExtendedLifetime(subscription) {}
+  }
 }

@@ -134,6 +134,24 @@ import Testing
     #expect(await values.next() == .some([1]))
   }
 
+  @Test("A stream that begins after the end of its wrapper stays with the last store")
+  func streamAfterEnd() async {
+    let name = SharedQuery(wrappedValue: "1", NameQuery(), client: client)
+    let makings = Log<String>()
+    var dependent: SharedQuery<NumberQuery.State>? = SharedQuery(dependingOn: name) { name in
+      makings.append(name)
+      return NumberQuery(number: Int(name) ?? 0)
+    }
+    let values = dependent?.projectedValue.values
+    client.store(for: NumberQuery(number: 1)).currentValue = [1]
+    client.store(for: NumberQuery(number: 2)).currentValue = [2]
+    dependent = nil
+    name.store?.currentValue = "2"
+    var iterator = values?.makeAsyncIterator()
+    #expect(await iterator?.next() == [1])
+    #expect(makings.elements == ["1"])
+  }
+
   @Test("The subscription of a stream ends with its iterator")
   func streamEnds() async {
     let store = client.store(for: NumberQuery(number: 1))

@@ -193,4 +193,17 @@ import Testing
     #expect(await states.next() == nil)
     subscription.cancel()
   }
+
+  @Test("A stream that begins in a delivery after a shutdown has the value, and ends")
+  func afterShutdown() async {
+    store(1).currentValue = [1]
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    await client.shutdown(within: .zero)
+    // The second subscription is made while the wrapper delivers its binding to the first one.
+    let projected = wrapper.projectedValue
+    var values = projected.values.flatMapLatest { _ in projected.values }.makeAsyncIterator()
+    #expect(await values.next() == .some([1]))
+    #expect(await values.next() == nil)
+    withExtendedLifetime(wrapper) {}
+  }
 }

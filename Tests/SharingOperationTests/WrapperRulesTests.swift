@@ -32,6 +32,22 @@ import Testing
     withExtendedLifetime((first, second)) {}
   }
 
+  @Test("A binding to the same store with other rules follows these") func newRules() async {
+    let wrapper = wrapper(query.neverStale().manual())
+    await clock.settle()
+    #expect(calls.count == 0)
+    wrapper.bind(to: query.rerun(every: .seconds(1), inBackground: true))
+    await clock.settle()
+    await clock.advance(by: .seconds(1))
+    await clock.settle()
+    let count = calls.count
+    #expect(count > 0)
+    wrapper.bind(to: query.neverStale().manual())
+    await clock.advance(by: .seconds(5))
+    await clock.settle()
+    #expect(calls.count == count)
+  }
+
   @Test("A wrapper has its own rules in a store that was made for a request with others")
   func otherStore() async {
     let store = client.store(for: query.neverStale(), initialValue: 7)

@@ -145,6 +145,7 @@ case "descriptors":
 case "shell": runShell(on: CommandLine.arguments[2])
 case "own": installOwnHandlers()
 case "ignoring": signal(SIGTSTP, SIG_IGN)
+case "ignoring-continue": signal(SIGCONT, SIG_IGN)
 default: break
 }
 

@@ -31,7 +31,8 @@ public struct OperationChain<Element: Sendable>: AsyncSequence, Sendable {
     _ request: @escaping @Sendable (Value) -> Request?
   ) where Request.State: ValueInitializedState, Request.State.StateValue == Element {
     let linked = values.flatMapLatest { value -> StateStream<Element> in
-      request(value).map { client.values(of: $0) } ?? .just(Request.State.emptyValue)
+      // The empty value is the end of its own stream, so that it does not keep the chain from ending.
+      request(value).map { client.values(of: $0) } ?? StateStream(.once(Request.State.emptyValue))
     }
     self.values = Equality<Element>.comparison.map(linked.removeDuplicates(by:)) ?? linked
     self.client = client

@@ -146,6 +146,8 @@ import Testing
     subscription.cancel()
     await clock.advance(by: .seconds(300))
     #expect(client.activity.queries.failed == 0)
+    #expect(client.store(for: failing) === store)
+    #expect(client.activity.queries.failed == 1)
   }
 
   @Test("The events of a client report when a store is evicted and retained again")

@@ -24,6 +24,21 @@ import Testing
     return issues.all
   }
 
+  @Test("The second type on a path does not read what is saved for the first one")
+  func savedClash() async throws {
+    let entries = ["values/shared/1": savedEntry("{")]
+    let storage = MemoryStorage(entries)
+    let client = OperationClient(defaults: .testing, storage: storage)
+    let first = client.store(for: First().manual())
+    let reports = await OperationTests.issues {
+      let second = client.store(for: Second().manual().persisted())
+      for await state in second.states where !state.isRestoring { break }
+    }.issues
+    #expect(reports.map(\.kind) == [.pathClash])
+    #expect(storage.entries == entries)
+    withExtendedLifetime(first) {}
+  }
+
   @Test("Two types on one path are reported once, with the path and both types")
   func report() {
     let client = OperationClient()

@@ -139,6 +139,18 @@ import Testing
     #expect(last == [])
   }
 
+  @Test("A chain ends while an earlier request has no value") func ofChain() async {
+    let first = store("a")
+    let chain = first.chain { OpenQuery(script: Script(), path: ["b", $0]) }
+    var values = chain.makeAsyncIterator()
+    var longer = chain.chain { OpenQuery(script: Script(), path: ["c", $0]) }.makeAsyncIterator()
+    await client.shutdown(within: .zero)
+    #expect(await values.next() == .some(nil))
+    #expect(await values.next() == nil)
+    #expect(await longer.next() == .some(nil))
+    #expect(await longer.next() == nil)
+  }
+
   @Test("A reader of the changes does not keep the client alive") func lifetime() {
     weak var released: OperationClient?
     var client: OperationClient? = OperationClient()

@@ -108,6 +108,34 @@ struct TerminalActivityTests {
     #expect(lines == ["foreground", "ready", "as before", "done", "ended: true"])
   }
 
+  @Test("A program that ignores the continuation still ignores it, and its activity is observed")
+  func ignoringContinuation() async throws {
+    let lines = try await SignalChildProcess.run(["ignoring-continue"]) { child in
+      var lines = try child.lines(2)
+      child.send(SIGTSTP)
+      guard child.waitUntilStopped() == SIGTSTP else { return lines }
+      child.send(SIGCONT)
+      lines += try child.lines(2)
+      child.resume()
+      return try lines + child.lines(2)
+    }
+    let changes = ["background background", "foreground foreground"]
+    #expect(lines == ["foreground", "ready"] + changes + ["as before", "done"])
+  }
+
+  @Test("A continuation that arrives while subscribers are notified of a stop ends the stop")
+  func continuedBeforeStop() async throws {
+    let lines = try await SignalChildProcess.run(["slow"]) { child in
+      _ = try child.lines(2)
+      child.send(SIGTSTP)
+      let notified = try child.lines(1)
+      child.send(SIGCONT)
+      child.resume()
+      return try notified + child.lines(2)
+    }
+    #expect(lines == ["background background", "as before", "done"])
+  }
+
   @Test("A handler that never returns does not prevent the stop")
   func slow() async throws {
     let signals = try await SignalChildProcess.run(["slow"]) { child in

@@ -122,6 +122,25 @@ struct OutboxTests {
     subscription.cancel()
   }
 
+  @Test("A subscriber that flushes when a call is discarded waits until the storage has removed it")
+  func flushAfterDiscard() async throws {
+    try await interruptCalls(["a"], in: storage)
+    let client = outboxProgram(storage)
+    try await client.outbox.load()
+    let counts = EventLog<Int>()
+    let subscription = client.outbox.values.source.subscribe { [storage] signal in
+      guard case .element([], in: _) = signal else { return }
+      Task.immediate {
+        try await client.flush()
+        counts.append(storage.entries.count)
+      }
+    }
+    for call in client.outbox.calls { client.outbox.discard(call.id) }
+    await counts.wait(for: 1)
+    #expect(counts.values == [0])
+    subscription.cancel()
+  }
+
   @Test("The stream of calls ends when the client is shut down, also without a storage")
   func streamEnd() async throws {
     for client in [outboxProgram(storage), OperationClient(defaults: .testing)] {

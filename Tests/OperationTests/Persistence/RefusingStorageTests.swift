@@ -113,4 +113,37 @@ struct RefusingStorageTests {
     #expect(reports.first?.message.hasPrefix("The call calls/1-x cannot be decoded: ") == true)
     #expect(storage.entries == ["calls/1-x": entry])
   }
+
+  @Test("A call that is made while the storage lists nothing follows those that it has")
+  func callBeforeListing() async throws {
+    try await interruptCalls(["a", "b"], in: storage)
+    let isRepaired = Monitor(false)
+    let client = client(
+      PickyStorage(base: storage, beforeListing: { if !isRepaired.value { throw Refused() } }))
+    let server = OutboxServer(waits: true)
+    let store = client.store(for: CreatePost(server: server).persisted())
+    let (reports, call) = await issues {
+      let call = Task { try await store.mutate(with: "c") }
+      await server.arrivals.wait(for: 1)
+      return call
+    }
+    #expect(reports.map(\.kind) == [.storageFailure])
+    isRepaired.update { $0 = true }
+    try await client.outbox.load()
+    let arguments = client.outbox.calls.map { String(decoding: $0.arguments, as: UTF8.self) }
+    #expect(arguments == [#""a""#, #""b""#, #""c""#])
+    server.gate.open()
+    _ = try await call.value
+  }
+
+  @Test("What is saved for a path that only begins with the same text is not removed")
+  func similarPath() async throws {
+    for key in ["values/posts", "values/posts/1", "values/posts2", "values/posts2/1"] {
+      storage.entries[key] = savedEntry("{}")
+    }
+    let client = client(PickyStorage(base: storage))
+    client.clearStores(matching: ["posts"])
+    try await client.flush()
+    #expect(storage.entries.keys.sorted() == ["values/posts2", "values/posts2/1"])
+  }
 }

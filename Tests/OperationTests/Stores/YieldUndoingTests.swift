@@ -100,4 +100,27 @@ import Testing
     #expect(store.error as? Failed == Failed(code: 2) && store.errorUpdateCount == 1)
     #expect(store.currentValue == nil && store.valueUpdateCount == 0)
   }
+
+  @Test("A saved value that loads below two yields is not shown when the second is undone")
+  func savedValueBelowYields() async {
+    let held = HeldStorage(base: MemoryStorage(["values/remote": savedEntry("[7]")]))
+    let store = savingClient(held)
+      .store(for: remote.query().manual().deduplicated { _, _ in false }.persisted())
+    await held.loads.wait(for: 1)
+    var runs: [Task<[Int], any Error>] = []
+    for call in 1...2 {
+      runs.append(Task { try await store.run() })
+      await remote.wait(forCalls: call)
+      remote.yield([call], from: call - 1)
+    }
+    held.gate.open()
+    for await state in store.states where !state.isRestoring { break }
+    #expect(store.currentValue == [2])
+    runs[1].cancel()
+    await store.settles { $0.activeTasks.count == 1 }
+    #expect(store.currentValue == [1])
+    runs[0].cancel()
+    await store.settles { $0.activeTasks.isEmpty }
+    #expect(store.currentValue == [7])
+  }
 }
