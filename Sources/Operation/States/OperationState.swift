@@ -94,7 +94,8 @@ public protocol OperationState<StateValue, OperationValue, Failure>: Sendable {
   mutating func scheduleFetchTask(_ task: inout OperationTask<OperationValue, Failure>)
   /// Notes that a scheduled task starts, or waits for its turn from now on.
   ///
-  /// A store calls this only for a state whose ``kind`` is `mutation`. The default does nothing.
+  /// A store calls this only for a state whose ``kind`` is `mutation`, and for one whose kind is `pages` when
+  /// a run begins again, or for the initial page because there is no page any more. The default does nothing.
   mutating func startFetchTask(_ task: OperationTask<OperationValue, Failure>)
   /// Stores a result that a user set, with the date of the context's clock.
   mutating func update(with result: Result<StateValue, Failure>, using context: OperationContext)

@@ -122,8 +122,11 @@ extension PaginatedState {
     return activeTasks.first { $0.context.pageRunKind == .initialPage }?.id
   }
 
-  /// Writes the current pages into the context of the run.
+  /// Writes the current pages into the context of the run. Without pages, it is for the initial one.
   public func willRun(in context: inout OperationContext) {
+    if currentValue.isEmpty, context.pageRunKind != .initialPage {
+      context.pageRunKind = .initialPage
+    }
     let refetch = context.settings.values.pages.refetch as? PaginatedRefetch<PageID, PageValue>
     let start = PageStart(
       kind: context.pageRunKind, pages: currentValue, stamp: facts.stamp,
@@ -153,6 +156,13 @@ extension PaginatedState {
       task.schedule(after: other)
     }
     activeTasks.append(task)
+  }
+
+  /// Notes what a run is for that begins after the pages were removed.
+  public mutating func startFetchTask(_ task: OperationTask<OperationValue, Failure>) {
+    guard var context = activeTasks[id: task.id]?.context else { return }
+    context.pageRunKind = task.context.pageRunKind
+    activeTasks[id: task.id]?.setContext(context)
   }
 
   /// Stores a result that was set.

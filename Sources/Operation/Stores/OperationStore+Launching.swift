@@ -172,9 +172,9 @@ extension OperationStore {
     if run.launch > 0 { context.changeFacts { $0.launch = run.launch } }
     // A run does not begin with what exclusive access has made of the state: it waits for the end.
     let snapshot = readDeferring { $0.hasNoOwner ? $0.willRun(run.core.id, in: &context) : nil }
-    let (isPresent, hasEdits) = snapshot ?? commit { $0.willRun(run.core.id, in: &context) }
-    // A run that has waited finds the edits that were settled meanwhile.
-    if hasEdits { commit { $0.begin(run.core.id, launch: run.launch) } }
+    let (isPresent, mustBegin) = snapshot ?? commit { $0.willRun(run.core.id, in: &context) }
+    // A run that has waited finds the edits that were settled meanwhile, and may find no pages any more.
+    if mustBegin { commit { $0.begin(run.core.id, launch: run.launch, in: context) } }
     let rules = context.rules as? RequestRules<State>
     if rules != nil { context.changeFacts { $0.rules = nil } }
     // A run that a reset has ended may continue before it is cancelled itself.

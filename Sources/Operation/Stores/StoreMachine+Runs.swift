@@ -3,12 +3,18 @@ import ReactiveStreams
 /// The transitions of runs in flight, from the call of the request to the end.
 extension StoreMachine {
   /// A run calls its request: the state writes what the run begins with into its context. Returns
-  /// whether the run is still in the store, and whether there are optimistic edits.
+  /// whether the run is still in the store, and whether ``begin(_:launch:in:)`` has something to note.
   func willRun(
     _ id: OperationTaskID, in context: inout OperationContext
-  ) -> (isPresent: Bool, hasEdits: Bool) {
+  ) -> (isPresent: Bool, mustBegin: Bool) {
     state.willRun(in: &context)
-    return (runs.contains(id), !edits.isPlain)
+    return (runs.contains(id), !edits.isPlain || isForOtherPages(id, in: context))
+  }
+
+  /// Whether a run fetches other pages than it was scheduled for, because there is none any more.
+  func isForOtherPages(_ id: OperationTaskID, in context: OperationContext) -> Bool {
+    if State.kind != .pages { return false }
+    return runs[id].map { $0.task.context.pageRunKind != context.pageRunKind } ?? false
   }
 
   /// Whether a later launch of the run has replaced this one. Cancelled runs are known here only if the
@@ -26,7 +32,10 @@ extension StoreMachine {
     withdrawAnswer(of: record.payload)
     countStart(of: &record)
     runs.update(id) { $0 = record }
-    committed.changeAll { $0.setPaused(false, id) }
+    committed.changeAll {
+      $0.setPaused(false, id)
+      if State.kind == .pages { $0.startFetchTask(record.task) }
+    }
     setRetry(nil, id, launch: record.payload.launch)
     notifyChange(also: record.payload.handlers)
     return (record.task.box, record.payload.launch)

@@ -157,10 +157,18 @@ extension StoreMachine {
     record.payload.settlements = edits.settlementCount
   }
 
-  /// Notes the settled edits when the request of a run is called.
-  mutating func begin(_ id: OperationTaskID, launch: Int = 0) {
+  /// Notes the settled edits when the request of a run is called, and the kind of its pages, if that is
+  /// another one now.
+  mutating func begin(_ id: OperationTaskID, launch: Int = 0, in context: OperationContext) {
+    guard let record = runs[id], record.payload.launch == launch else { return }
     let settlements = edits.settlementCount
-    runs.update(id) { if $0.payload.launch == launch { $0.payload.settlements = settlements } }
+    runs.update(id) { $0.payload.settlements = settlements }
+    guard isForOtherPages(id, in: context) else { return }
+    var task = record.task
+    task.setContext(context)
+    // Not in the table, which finds the run by the context that it was scheduled with.
+    committed.changeAll { $0.startFetchTask(task) }
+    notifyChange(also: record.payload.handlers)
   }
 
   /// The outcome of starting a scheduled run.

@@ -111,7 +111,9 @@ import Testing
     /// Calls the request of the run for the next page, which returns the current edits of the server.
     private mutating func call() {
       guard let core = run?.core else { return }
-      if !layered.machine.edits.isPlain { layered.perform { $0.begin(core.id) } }
+      if !layered.machine.edits.isPlain, let record = layered.machine.runs[core.id] {
+        layered.perform { $0.begin(core.id, in: record.task.context) }
+      }
       let last = layered.machine.state.currentValue.last?.id ?? 0
       run?.result = PaginatedResult(
         kind: .nextPage, pages: PaginatedPages([PaginatedPage(id: last + 1, value: known)]),

@@ -26,7 +26,7 @@ import Testing
 
     struct Run {
       let task: Task
-      let kind: PaginatedRunKind
+      var kind: PaginatedRunKind
       var isPaused = false
       /// The pages at the beginning of the run; nil before it.
       var known: [Int]?
@@ -150,6 +150,12 @@ extension PaginatedStateExhaustiveTests.Walk {
       state.willRun(in: &context)
       let start = context.work as? PageStart<Int, Int>
       try mustHold(start.map { Array($0.pages) } == list, "a run begins with the current pages")
+      if list.isEmpty, runs[index].kind != .initialPage {
+        runs[index].kind = .initialPage
+        var task = runs[index].task
+        task.setContext(context)
+        state.startFetchTask(task)
+      }
       try mustHold(start?.kind == runs[index].kind, "a run begins with its kind")
       runs[index].known = list.map(\.id)
     }

@@ -210,4 +210,32 @@ import Testing
   enum Region: OperationContext.Key {
     static var defaultValue: String { "here" }
   }
+
+  @Test("A run that begins after the pages were removed is one for the initial page")
+  func removedWhileWaiting() async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 4...4)
+    server.close()
+    let next = Task { try? await store.fetchNextPage() }
+    await server.pending(1)
+    let all = Task { try await store.fetchAllPages() }
+    await store.settles { $0.activeTasks.count == 2 }
+    let states = store.changes(of: \.isLoadingInitialPage)
+    var isInitial = states.makeAsyncIterator()
+    #expect(await isInitial.next() == false)
+    store.currentValue = []
+    server.answer(5)
+    _ = await next.value
+    #expect(await isInitial.next() == true)
+    await server.pending(1)
+    #expect(!store.isLoadingAllPages && store.activeTasks.count == 1)
+    let joining = Task { try await store.fetchNextPage()?.id }
+    await store.settles { $0.leaseCount == 2 }
+    let before = server.requests.count
+    server.open()
+    #expect(try await joining.value == store.currentValue.ids.first)
+    _ = try await all.value
+    #expect(server.requests.count == before && store.currentValue.count == 1)
+    #expect(!store.isLoadingInitialPage)
+  }
 }
