@@ -31,7 +31,7 @@ public struct OperationChain<Element: Sendable>: AsyncSequence, Sendable {
     _ request: @escaping @Sendable (Value) -> Request?
   ) where Request.State: ValueInitializedState, Request.State.StateValue == Element {
     let linked = values.flatMapLatest { value -> StateStream<Element> in
-      // The empty value is the end of its own stream, so that it does not keep the chain from ending.
+      // A stream that ends, or the chain would not end at a shutdown.
       request(value).map { client.values(of: $0) } ?? StateStream(.once(Request.State.emptyValue))
     }
     self.values = Equality<Element>.comparison.map(linked.removeDuplicates(by:)) ?? linked
