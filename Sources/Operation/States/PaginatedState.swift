@@ -158,7 +158,7 @@ extension PaginatedState {
     activeTasks.append(task)
   }
 
-  /// Notes what a run is for that begins after the pages were removed.
+  /// Notes what a run is for, if that is not what it was scheduled for, or is that again.
   public mutating func startFetchTask(_ task: OperationTask<OperationValue, Failure>) {
     guard var context = activeTasks[id: task.id]?.context else { return }
     context.pageRunKind = task.context.pageRunKind

@@ -238,4 +238,28 @@ import Testing
     #expect(server.requests.count == before && store.currentValue.count == 1)
     #expect(!store.isLoadingInitialPage)
   }
+
+  @Test("A run for the initial page that is restarted with pages is for what it was scheduled for")
+  func restartedWithPages() async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 4...4)
+    let pages = store.currentValue
+    server.close()
+    let next = Task { try? await store.fetchNextPage() }
+    await server.pending(1)
+    let first = Task { try await store.fetch() }
+    await store.settles { $0.activeTasks.count == 2 }
+    store.currentValue = []
+    server.answer(5)
+    _ = await next.value
+    await server.pending(1)
+    #expect(store.isLoadingInitialPage && !store.isLoadingAllPages)
+    store.currentValue = pages
+    let second = Task { try await store.fetch(restarting: true) }
+    await store.settles { $0.leaseCount == 2 }
+    #expect(!store.isLoadingInitialPage && store.isLoadingAllPages)
+    server.open()
+    _ = try await (first.value, second.value)
+    #expect(store.currentValue.ids == [4] && !store.isLoading)
+  }
 }
