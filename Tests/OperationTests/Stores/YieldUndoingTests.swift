@@ -123,4 +123,21 @@ import Testing
     await store.settles { $0.activeTasks.isEmpty }
     #expect(store.currentValue == [7])
   }
+
+  @Test("A saved value that loads beside a yielded failure is shown with it", arguments: [false, true])
+  func savedValueBesideFailure(isCancelled: Bool) async {
+    let held = HeldStorage(base: MemoryStorage(["values/remote": savedEntry("[7]")]))
+    let store = savingClient(held).store(for: remote.query().manual().persisted())
+    await held.loads.wait(for: 1)
+    let run = Task { try await store.run() }
+    await remote.wait(forCalls: 1)
+    remote.yield(error: Failed(code: 1))
+    held.gate.open()
+    for await state in store.states where !state.isRestoring { break }
+    #expect(store.currentValue == [7] && store.error as? Failed == Failed(code: 1))
+    if isCancelled { run.cancel() } else { remote.fail(Failed(code: 2)) }
+    await store.settles { $0.activeTasks.isEmpty }
+    #expect(store.currentValue == [7] && store.valueUpdateCount == 1)
+    #expect(store.error as? Failed == (isCancelled ? nil : Failed(code: 2)))
+  }
 }

@@ -222,7 +222,7 @@ extension StoreMachine {
     guard committed.resultCount == 0 else { return nil }
     // If what a run has yielded is displayed, the saved value is restored when the run is cancelled.
     committed.changeYields { if $0.valueUpdateCount == 0 { restore?(&$0) } }
-    guard committed.yields.isEmpty, state.valueUpdateCount == 0 else { return nil }
+    guard state.valueUpdateCount == 0 else { return nil }
     land(after: edits.settlementCount) { restore?(&$0) }
     if restore == nil { return nil }
     committed.noteResult()
