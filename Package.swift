@@ -68,7 +68,7 @@ let package = Package(
       dependencies: ["Operation", "SignalChild", "KillChild", "TestSupport"],
       swiftSettings: strict),
     .executableTarget(
-      name: "storm", dependencies: ["Operation"], path: "Tests/Storm", swiftSettings: strict),
+      name: "storm", dependencies: ["SharingOperation"], path: "Tests/Storm", swiftSettings: strict),
     .testTarget(name: "StormTests", dependencies: ["storm"], swiftSettings: strict),
     .executableTarget(
       name: "benchmarks", dependencies: ["SharingOperation"], path: "Tests/Benchmarks",

@@ -70,22 +70,9 @@ final class Storm: Sendable {
     let watchdog = watchForStalls()
     defer { watchdog.cancel() }
     let eviction = client.evictWhen(pressure: .critical, from: pressure)
-    var witnesses = await withTaskGroup(of: [StormWitness].self) { group in
-      for index in 0..<workers {
-        group.addTask {
-          var worker = StormWorker(self, seed: seed &* 1_000 &+ UInt64(index))
-          return await worker.run()
-        }
-      }
-      return await group.reduce(into: []) { $0 += $1 }
-    }
-    await endRuns(witnesses)
-    await check(witnesses)
-    let count = witnesses.count
-    for witness in witnesses { witness.subscription.cancel() }
+    let count = await work(seed: seed, workers: workers)
     eviction.cancel()
     checkEmpty()
-    witnesses = []
     holder.withLock { $0 = nil }
     await checkReleased()
     return Result(
@@ -93,15 +80,37 @@ final class Storm: Sendable {
       witnesses: count, failures: failures.withLock { $0 })
   }
 
-  /// Ends every run in flight.
-  private func endRuns(_ witnesses: [StormWitness]) async {
+  /// Runs the workers, and checks what was received. Returns the number of subscribers at the end.
+  private func work(seed: UInt64, workers: Int) async -> Int {
+    let model = StormModel(requests, client: client)
+    let witnesses = await withTaskGroup(of: [StormWitness].self) { group in
+      for index in 0..<workers {
+        group.addTask {
+          var worker = StormWorker(self, model, seed: seed &* 1_000 &+ UInt64(index))
+          return await worker.run()
+        }
+      }
+      return await group.reduce(into: []) { $0 += $1 }
+    }
     requests.dam.open()
-    for witness in witnesses { witness.cancelRuns() }
+    await endRuns {
+      for witness in witnesses { witness.cancelRuns() }
+      model.cancelRuns()
+    }
+    await check(witnesses)
+    for failure in await model.end() { fail(failure) }
+    for witness in witnesses { witness.subscription.cancel() }
+    return witnesses.count
+  }
+
+  /// Ends every run in flight.
+  private func endRuns(_ cancelRuns: () -> Void) async {
+    cancelRuns()
     client.cancel(matching: [])
     // A run that follows a cancelled one ends as well, when the clock is advanced.
     while client.stores(matching: [], where: .running).count > 0 || clock.sleeperCount > 0 {
       await clock.advance(by: .seconds(2))
-      for witness in witnesses { witness.cancelRuns() }
+      cancelRuns()
       client.cancel(matching: [])
       await Task.yield()
     }

@@ -4,15 +4,16 @@ import Synchronization
 /// A worker of a storm, which performs random operations one after the other. They depend only on
 /// its seed.
 struct StormWorker {
-  private typealias Store = OperationStore<StormRequests.State>
+  typealias Store = OperationStore<StormRequests.State>
 
   let storm: Storm
+  let model: StormModel
   private var random: StormRandom
   private var tasks: [Task<Void, Never>] = []
   private var witnesses: [StormWitness] = []
 
-  init(_ storm: Storm, seed: UInt64) {
-    self.storm = storm
+  init(_ storm: Storm, _ model: StormModel, seed: UInt64) {
+    (self.storm, self.model) = (storm, model)
     random = StormRandom(seed: seed)
   }
 
@@ -33,9 +34,9 @@ struct StormWorker {
     await task.value
   }
 
-  private mutating func number(_ range: Range<Int>) -> Int { .random(in: range, using: &random) }
+  mutating func number(_ range: Range<Int>) -> Int { .random(in: range, using: &random) }
 
-  private mutating func store() -> Store {
+  mutating func store() -> Store {
     let store = client.store(for: storm.requests.query(number(0..<storm.size)))
     storm.trace(store, at: store.path)
     return store
@@ -47,7 +48,7 @@ struct StormWorker {
     return store
   }
 
-  private mutating func spawn(_ work: @escaping @Sendable () async throws -> Void) {
+  mutating func spawn(_ work: @escaping @Sendable () async throws -> Void) {
     let storm = storm
     storm.began()
     tasks.append(
@@ -58,7 +59,7 @@ struct StormWorker {
   }
 
   private mutating func step() async {
-    switch number(0..<30) {
+    switch number(0..<36) {
     case 0..<5:
       let store = store()
       spawn { try await store.run() }
@@ -89,6 +90,9 @@ struct StormWorker {
     case 25: store().cancel()
     case 26: await clearAndCancel()
     case 27: storm.requests.dam.release()
+    case 28..<32: useWrapper()
+    case 32: readOperators()
+    case 33: model.broadcast.send(number(0..<100))
     default: await storm.clock.advance(by: .milliseconds(number(100..<3_000)))
     }
     check(store())
