@@ -68,13 +68,13 @@ import Testing
     try await row.check()
   }
 
-  @Test("Ten thousand elements with unequal identifiers are inserted and removed like others")
+  @Test("Thousands of elements with unequal identifiers are inserted and removed like others")
   func manyElements() {
     var items = Items()
-    for number in 0..<10_000 { items.append(Item(id: .nan, value: number)) }
+    for number in 0..<2_000 { items.append(Item(id: .nan, value: number)) }
     for _ in 0..<200 { items.insert(Item(id: .nan), at: items.count / 2) }
-    #expect(items.count == 10_200)
-    for _ in 0..<10_200 { items.remove(at: items.count - 1) }
+    #expect(items.count == 2_200)
+    for _ in 0..<2_200 { items.remove(at: items.count - 1) }
     #expect(items.isEmpty)
   }
 
