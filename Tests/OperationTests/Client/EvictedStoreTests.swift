@@ -38,6 +38,22 @@ import Testing
     withExtendedLifetime((store, watch)) {}
   }
 
+  @Test("A store that is retained again has the longest retention of its requests")
+  func longestRetention() async {
+    let client = client()
+    let store = client.store(for: query())
+    await clock.advance(by: .seconds(300))
+    #expect(!client.retains(["number", 0]))
+    #expect(client.store(for: query().retained(.unusedFor(.seconds(10)))) === store)
+    await clock.advance(by: .seconds(299))
+    #expect(client.retains(["number", 0]))
+    await clock.advance(by: .seconds(1))
+    #expect(!client.retains(["number", 0]))
+    #expect(client.store(for: query().retained(.unusedFor(.seconds(400)))) === store)
+    await clock.advance(by: .seconds(399))
+    #expect(client.retains(["number", 0]))
+  }
+
   @Test("Invalidations and look-ups by path find an evicted store, and do not retain it")
   func byPath() async throws {
     let client = client()

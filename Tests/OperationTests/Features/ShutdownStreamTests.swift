@@ -58,6 +58,35 @@ struct ShutdownStreamTests {
     #expect(await combined.next() == [0, 7])
   }
 
+  @Test("A stream delivers what is written while a shutdown saves, and ends after that")
+  func writtenWhileSaving() async {
+    let (saves, gates) = (EventLog<Int>(), [AsyncGate(), AsyncGate()])
+    var held = HeldStorage(base: MemoryStorage())
+    held.beforeSave = {
+      saves.append(0)
+      await gates[saves.count == 1 ? 0 : 1].wait()
+    }
+    held.gate.open()
+    let client = savingClient(held)
+    let query = Query<Int, any Error>(path: ["counted"]) { _ in 0 }.manual().persisted()
+    let store = client.store(for: query)
+    for await state in store.states where !state.isRestoring { break }
+    store.currentValue = 1
+    var values = store.values.makeAsyncIterator()
+    let shutdown = Task { await client.shutdown(within: .zero) }
+    await saves.wait(for: 1)
+    // The last flush of the shutdown saves this.
+    store.currentValue = 2
+    gates[0].open()
+    await saves.wait(for: 2)
+    store.currentValue = 3
+    gates[1].open()
+    _ = await shutdown.value
+    var received: [Int?] = []
+    while let value = await values.next() { received.append(value) }
+    #expect(received.last == 3)
+  }
+
   @Test("Each stream ends once, and has the elements before its end in order", arguments: 0..<100)
   func concurrentEnd(round: Int) async {
     let fixture = Fixture()

@@ -159,8 +159,11 @@ extension OperationTask {
     _ = client.store(for: TypedQuery(script: Script()))
     source.send(.normal)
     #expect(log.values == [.normal] && client.stores(matching: []).count == 1)
-    source.send(.warning)
-    #expect(client.stores(matching: []).count == 0)
+    for pressure in [MemoryPressure.warning, .critical] {
+      source.send(pressure)
+      #expect(client.stores(matching: []).count == 0)
+      _ = client.store(for: TypedQuery(script: Script()))
+    }
     withExtendedLifetime((subscription, eviction)) {}
   }
 }

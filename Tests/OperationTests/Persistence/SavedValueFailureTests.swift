@@ -149,6 +149,8 @@ struct SavedValueFailureTests {
     try await program.noting {
       try await program.client.fetch(query)
       try await program.client.flush()
+      // The state changes, and the value does not.
+      _ = program.client.store(for: query).runTask()
       try await program.client.flush()
     }
     #expect(program.kinds == [.unsavedValue])

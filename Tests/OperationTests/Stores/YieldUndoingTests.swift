@@ -124,7 +124,8 @@ import Testing
     #expect(store.currentValue == [7])
   }
 
-  @Test("A saved value that loads beside a yielded failure is shown with it", arguments: [false, true])
+  @Test(
+    "A saved value that loads beside a yielded failure is shown with it", arguments: [false, true])
   func savedValueBesideFailure(isCancelled: Bool) async {
     let held = HeldStorage(base: MemoryStorage(["values/remote": savedEntry("[7]")]))
     let store = savingClient(held).store(for: remote.query().manual().persisted())
