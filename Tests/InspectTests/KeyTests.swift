@@ -77,4 +77,9 @@ extension KeyDecoder {
       }
     }
   }
+
+  @Test("A sequence ends after sixteen parameters") func longSequence() {
+    let digits = String(repeating: "1", count: 17)
+    #expect(keys("\u{1B}[\(digits)x") == [.character("x")])
+  }
 }

@@ -213,4 +213,68 @@ import Testing
   func ages(_ seconds: Double, _ text: String) {
     #expect(shortDuration(seconds) == text)
   }
+
+  @Test("A program that works as if offline is known as such from its greeting")
+  func offlineFromStart() throws {
+    var model = InspectorModel()
+    model.receive(try Blog.message(#"{"type":"hello","program":"p","isOffline":true}"#))
+    #expect(model.isOffline)
+  }
+
+  @Test("A detail that is closed is forgotten") func closedDetail() throws {
+    var model = try Blog.model()
+    model.receive(try Blog.message(Blog.detail(Blog.stores[3])))
+    #expect(model.detail?.store.id == 4)
+    model.closeDetail()
+    #expect(model.detail == nil)
+  }
+
+  @Test("An event belongs to the run with its number, also when a later one has begun")
+  func earlierRun() {
+    var timeline = Timeline()
+    for number in 1...2 {
+      timeline.apply(InspectorEvent(store: 1, time: 0, kind: "runStarted", run: number))
+    }
+    timeline.apply(
+      InspectorEvent(store: 1, time: 1, kind: "runEnded", run: 1, outcome: "success"))
+    #expect(timeline.runs.map(\.outcome) == ["success", nil])
+  }
+
+  @Test("A run has the number of its latest attempt, and no duration before its start")
+  func attemptsAndDuration() {
+    var run = RunRecord(InspectorEvent(store: 1, time: 5, kind: "runStarted"), number: 1)
+    for attempt in [2, 0] {
+      run.apply(InspectorEvent(store: 1, time: 5, kind: "attempt", attempt: attempt))
+    }
+    #expect(run.attempts == 3)
+    #expect(run.duration(now: 4) == 0 && run.duration(now: 6) == 1)
+  }
+
+  @Test("The last result is the later one of a value and an error") func lastResult() throws {
+    let times = [(7, 9), (9, 7)].enumerated().map { index, times in
+      #"{"id":\#(index),"path":[],"updated":\#(times.0),"failed":\#(times.1)}"#
+    }
+    let line = #"{"type":"snapshot","counts":{},"stores":[\#(times.joined(separator: ","))]}"#
+    var model = InspectorModel()
+    model.receive(try Blog.message(line))
+    #expect(model.stores.mapValues(\.lastResult) == [0: 9, 1: 9])
+  }
+
+  @Test("The last element of a deep path has the rest of it") func deepPath() throws {
+    let path = (1...70).map(String.init)
+    let limited = try Blog.model([Blog.store(1, path, "Q")]).stores[1]?.path
+    #expect(limited?.count == 64 && limited?.joined(separator: "/") == path.joined(separator: "/"))
+    let longest = Array(path.prefix(64))
+    #expect(try Blog.model([Blog.store(1, longest, "Q")]).stores[1]?.path == longest)
+  }
+
+  @Test(
+    "Marks that reorder text are not written to a terminal",
+    arguments: [
+      0x202A, 0x202E, 0x2066, 0x2069,
+    ])
+  func marks(_ value: UInt32) throws {
+    let mark = try #require(Unicode.Scalar(value))
+    #expect("a\(mark)b".printable == "a b")
+  }
 }

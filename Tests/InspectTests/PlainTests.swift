@@ -256,4 +256,29 @@ import Testing
     #expect(style.hasColour == hasColour && style.glyphs.isUnicode == isUnicode)
     #expect(!OutputStyle(environment: environment, isTerminal: false).hasColour)
   }
+
+  @Test("A number is a process, and not the name of a client") func number() async throws {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let program = try FakeProgram(runtime)
+      let child = try ProgramChild(
+        [TerminalChild.program("inspect"), "7", "--list"],
+        environment: ["XDG_RUNTIME_DIR": runtime.path], readsErrors: true)
+      let peer = try program.accept()
+      try peer.send(Blog.hello(name: "7"))
+      #expect(try child.line() == "inspect: No program is called 7; there are:")
+      while try child.line() != nil {}
+      #expect(try child.waitForEnd() == 1)
+    }
+  }
+
+  @Test("The next start of a program comes before the one that was connected last")
+  func nextBeforeLast() throws {
+    let runtime = try TemporaryFolder()
+    let programs = try (1...2).map { try FakeProgram(runtime, pid: $0) }
+    let folder = Programs(folder: "\(runtime.path)/swift-operation")
+    for (last, next) in [(programs[0], programs[1]), (programs[1], programs[0])] {
+      #expect(Target(nil, programs: folder).connect(after: last.path)?.path == next.path)
+    }
+  }
 }

@@ -254,4 +254,36 @@ import Testing
       withExtendedLifetime(peer) {}
     }
   }
+
+  @Test("Without an argument, --wait connects to the next start of the same program")
+  func sameProgram() async throws {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      var first: FakeProgram? = try FakeProgram(runtime, pid: 1)
+      let child = try TerminalChild(["--wait"], in: runtime)
+      var peer = try first?.serveBlog(pid: 1)
+      try child.wait(for: "posts · pid 1 ")
+      let other = try FakeProgram(runtime, program: "other", pid: 5)
+      let next = try FakeProgram(runtime, pid: 2)
+      (first, peer) = (nil, nil)
+      peer = try next.serveBlog(pid: 2)
+      try child.wait(for: "posts · pid 2 ")
+      withExtendedLifetime((other, peer)) {}
+    }
+  }
+
+  @Test("The time since the start of the program is drawn without a message") func uptime()
+    async throws
+  {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let program = try FakeProgram(runtime)
+      let child = try TerminalChild([], in: runtime)
+      let peer = try program.serveBlog()
+      try child.wait { $0.lines[0].contains("up 12:3") && $0.text.contains("authors/7") }
+      let title = child.screen.lines[0]
+      try child.wait { $0.lines[0].contains("up 1") && $0.lines[0] != title }
+      withExtendedLifetime(peer) {}
+    }
+  }
 }

@@ -207,4 +207,89 @@ import Testing
     #expect(press(.character("r"), model: model) == nil)
     #expect(view.notice == "Select a store, not a group.")
   }
+
+  @Test("The stores of a snapshot appear in a view that was empty") mutating func firstStores()
+    throws
+  {
+    var model = InspectorModel()
+    view = TerminalView()
+    model.receive(try Blog.message(Blog.hello()))
+    view.update(model, height: 4)
+    #expect(view.tree.rows.isEmpty)
+    model.receive(try Blog.message(Blog.snapshot))
+    view.update(model, height: 4)
+    #expect(view.tree.rows.count == 6)
+  }
+
+  @Test("A changed store is filtered anew, also in the order of paths")
+  mutating func filteredByPath() throws {
+    _ = press(.character("/"), .character("l"), .character("o"), .character("a"), .enter)
+    #expect(view.options.order == .path && view.tree.rows.compactMap(\.store) == [3])
+    var model = model
+    let loading = Blog.store(6, ["authors", "7"], "AuthorQuery", status: "loading")
+    model.receive(try Blog.message(Blog.changes(stores: [loading])))
+    view.update(model, height: 4)
+    #expect(view.tree.rows.compactMap(\.store) == [6, 3])
+  }
+
+  @Test("A new connection shows its table without a notice") mutating func newConnection() {
+    _ = press(.enter)
+    view.notice = "The program has ended."
+    view.reconnect()
+    #expect(view.page == .table && view.notice == nil)
+  }
+
+  @Test("A notice ends with the next key, and a page is less than the visible rows")
+  mutating func nextKey() {
+    view.notice = "reset posts: done"
+    #expect(press(.pageDown) == nil)
+    #expect(view.notice == nil && view.selection == 3)
+  }
+
+  @Test("A detail begins at its first line, and has no filter") mutating func topOfDetail() {
+    _ = press(.end)
+    #expect(view.scroll == 2)
+    #expect(press(.enter) == .send(.watch(store: 3)) && view.scroll == 0)
+    #expect(press(.character("/")) == nil && !view.isFiltering)
+  }
+
+  @Test("After the last order comes the first one") mutating func orders() {
+    for order in StoreTree.Order.allCases {
+      #expect(view.options.order == order)
+      _ = press(.character("s"))
+    }
+    #expect(view.options.order == .path)
+  }
+
+  @Test("The key for offline leads back online, and is refused when the program has ended")
+  mutating func online() throws {
+    var model = model
+    model.receive(try Blog.message(Blog.changes(isOffline: true)))
+    #expect(press(.character("o"), model: model) == .send(.offline(false)))
+    model.end(reason: "")
+    #expect(press(.character("o"), model: model) == .redraw)
+    #expect(view.notice == "The program has ended.")
+  }
+
+  @Test("A row with nothing below it is not folded, and neither is a group under a filter")
+  mutating func notFolded() {
+    _ = press(.character(" "))
+    #expect(view.selectedRow?.label == "authors/7" && view.options.folded.isEmpty)
+    _ = press(
+      .character("/"), .character("p"), .character("o"), .character("s"), .enter, .home, .down)
+    #expect(view.selectedRow?.label == "posts" && view.selectedRow?.canFold == true)
+    _ = press(.left)
+    #expect(view.options.folded.isEmpty)
+  }
+
+  @Test("Left selects the group around a folded one") mutating func foldedGroup() throws {
+    let paths = [["a", "b", "c"], ["a", "b", "d"], ["a", "e"]]
+    let model = try Blog.model(paths.enumerated().map { Blog.store($0, $1, "Q") })
+    view = TerminalView()
+    view.update(model, height: 9)
+    _ = press(.down, .left, model: model)
+    #expect(view.selectedRow?.label == "b" && view.selectedRow?.isFolded == true)
+    _ = press(.left, model: model)
+    #expect(view.selectedRow?.label == "a")
+  }
 }

@@ -240,4 +240,42 @@ import Testing
       #expect(try second.waitForEnd() == 1)
     }
   }
+
+  @Test(
+    "Only a page of the same origin, or no page, gets the page",
+    arguments: [(nil, true), ("none", true), ("same-origin", true), ("same-site", false)])
+  func site(_ site: String?, _ isServed: Bool) {
+    var request = HTTPRequest(method: "GET", path: "/", query: ["token": "secret"])
+    request.fields = ["host": "localhost:80"]
+    request.fields["sec-fetch-site"] = site
+    let decision = WebGate(port: 80, token: "secret").decide(request)
+    #expect(decision == (isServed ? .page : .refused(status: 403)))
+  }
+
+  @Test("A connection takes one request", arguments: [false, true])
+  func oneRequest(_ isStream: Bool) throws {
+    let (page, end) = try Descriptor.pair()
+    end.setNonBlocking()
+    let connection = WebConnection(end)
+    let bytes = Array("GET / HTTP/1.1\r\n\r\n".utf8)
+    #expect(page.write(bytes) == bytes.count)
+    #expect(connection.readRequest() == .request(HTTPRequest(method: "GET", path: "/")))
+    if isStream { connection.beginStream(1) } else { connection.answer(HTTPResponse(status: 200)) }
+    #expect(page.write(bytes) == bytes.count)
+    #expect(connection.readRequest() == .incomplete && !connection.isClosed)
+  }
+
+  @Test("Idle connections do not end a stream") func idleBesideStream() async throws {
+    try await onThread {
+      let program = try FakeProgram(TemporaryFolder())
+      let web = try WebChild(program)
+      let stream = try web.connect(web.request("GET", "/events", token: web.token))
+      let peer = try program.serveBlog()
+      _ = try stream.text(with: [Blog.snapshot])
+      let idle = try (0..<100).map { _ in try web.connect("GET /") }
+      #expect(try web.post(#"{"id":5,"command":"unwatch"}"#, stream: "1") == "204")
+      #expect(try peer.command() == .init(id: 5, command: "unwatch"))
+      withExtendedLifetime(idle) {}
+    }
+  }
 }

@@ -213,7 +213,10 @@ import Testing
       await script.contexts.wait(for: attempt)
       await clock.sleepers(atLeast: 1)
     }
+    let terminated = Counter()
+    feed.onTermination = { _ in terminated.increment() }
     subscription.cancel()
+    #expect(await eventually { terminated.value == 1 })
   }
 
   /// A condition that is satisfied at its second read, and otherwise while another condition is.

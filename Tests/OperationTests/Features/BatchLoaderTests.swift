@@ -84,6 +84,12 @@ import Testing
     let (reports, value) = try await issues { try await loader.load(1) }
     #expect(value == 10)
     #expect(reports.map(\.kind) == [.invalidValue])
+    // In place of the one that was requested.
+    let other = BatchLoader<Int, Int>(delay: .zero, maxSize: 1) { _ in [2: 20] }
+    let (otherReports, _) = await issues {
+      await #expect(throws: BatchLoaderError.self) { try await other.load(1) }
+    }
+    #expect(otherReports.map(\.kind) == [.invalidValue])
   }
 
   @Test("A batch that throws fails all of its keys, and the next one is loaded") func thrown()
@@ -136,6 +142,17 @@ import Testing
     await clock.advance(by: .seconds(1))
     #expect(try await second.value == "value 2")
     #expect(batches.values == [[2]])
+  }
+
+  @Test("A task that is cancelled already loads no batch") func cancelledBefore() async {
+    let loader = loader(delay: .zero, maxSize: 1)
+    let task = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return try await loader.load(1, in: .timed(by: clock))
+    }
+    await #expect(throws: CancellationError.self) { try await task.value }
+    await clock.settle()
+    #expect(batches.values.isEmpty)
   }
 
   /// A key whose comparison cancels the calling task.
@@ -248,6 +265,64 @@ import Testing
     }
     #expect(try await loader.load(2) == "value 2")
     holder.withLock { $0 = nil }
+  }
+
+  @Test("A batch may await a request that has got a value of an earlier batch")
+  func earlierWait() async throws {
+    let (client, gate) = (client, AsyncGate())
+    let hasLoaded = EventLog<String>()
+    let holder = Mutex<BatchLoader<Int, String>?>(nil)
+    let request = Query<String, any Error>(path: ["request"]) { _ in
+      hasLoaded.append(try await holder.withLock(\.self)?.load(1) ?? "")
+      await gate.wait()
+      return hasLoaded.values[0]
+    }
+    let loader = BatchLoader<Int, String>(delay: .zero, maxSize: 1) { keys in
+      guard keys == [2] else { return [1: "one"] }
+      let joined = Task.immediate { try await client.fetch(request) }
+      gate.open()
+      return [2: try await joined.value]
+    }
+    holder.withLock { $0 = loader }
+    let first = Task { try await client.fetch(request) }
+    await hasLoaded.wait(for: 1)
+    #expect(try await loader.load(2) == "one")
+    #expect(try await first.value == "one")
+    holder.withLock { $0 = nil }
+  }
+
+  @Test("What a task awaits that a batch has left behind is no wait of the batch")
+  func leftTask() async throws {
+    let (client, gate) = (client, AsyncGate())
+    let left = Mutex<Task<String, any Error>?>(nil)
+    let holder = Mutex<BatchLoader<Int, String>?>(nil)
+    let request = Query<String, any Error>(path: ["request"]) { _ in
+      await gate.wait()
+      return try await holder.withLock(\.self)?.load(2) ?? ""
+    }
+    let loader = BatchLoader<Int, String>(delay: .zero, maxSize: 1) { keys in
+      guard keys == [1] else { return [2: "two"] }
+      left.withLock { $0 = Task.immediate { try await client.fetch(request) } }
+      return [1: "one"]
+    }
+    holder.withLock { $0 = loader }
+    #expect(try await loader.load(1) == "one")
+    gate.open()
+    #expect(try await left.withLock(\.self)?.value == "two")
+    holder.withLock { $0 = nil }
+  }
+
+  @Test("A batch does not work for its first caller, and may read what has the path of that")
+  func ownWork() async throws {
+    let leaf = Query<String, any Error>(path: ["caller"]) { _ in "leaf" }
+    let reading = Query<String, any Error>(path: ["reading"]) { try await $0.ensure(leaf) }
+    let loader = BatchLoader<Int, String>(delay: .zero, maxSize: 1) { _ in
+      [1: try await reading.run()]
+    }
+    let caller = Query<String, any Error>(path: ["caller"]) { context in
+      try await loader.load(1, in: context)
+    }
+    #expect(try await caller.run() == "leaf")
   }
 
   @Test("Bad delays and sizes are reported") func badNumbers() async throws {

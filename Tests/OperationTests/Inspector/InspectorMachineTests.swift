@@ -143,51 +143,6 @@ import Testing
     #expect(!events.hasReader)
   }
 
-  /// A catalog of a client, and a reader of the changes of the client.
-  private struct Reading {
-    let client: OperationClient
-    let changes: (reader: Int, subscription: OperationSubscription)
-    var catalog = InspectorCatalog(describer: InspectorDescriber(limit: 10, redacting: nil))
-
-    init(_ client: OperationClient) {
-      self.client = client
-      changes = client.hub.events.collectChanges()
-    }
-
-    mutating func update() -> InspectorUpdate {
-      catalog.update(with: client.hub.events.changes.take(changes.reader), from: client)
-    }
-  }
-
-  @Test("The events of a store that is removed before it has a number count as missed")
-  func eventsWithoutNumber() {
-    let client = OperationClient()
-    var reading = Reading(client)
-    _ = client.store(for: Query<Int, any Error>(path: ["short"]) { _ in 1 })
-    client.clearStores()
-    let update = reading.update()
-    #expect(update.events.isEmpty && update.missed == 2)
-  }
-
-  @Test(
-    "With two requests on one path, the events of one continue when the other one is removed",
-    arguments: [(1, 2), (2, 1)])
-  func clash(removed: Int, left: Int) async throws {
-    try await OperationIssue.withHandler({ _ in }) { () async throws -> Void in
-      let client = OperationClient()
-      _ = client.store(for: Query<Int, any Error>(path: ["path"]) { _ in 1 })
-      _ = client.store(for: Query<String, any Error>(path: ["path"]) { _ in "1" })
-      var reading = Reading(client)
-      #expect(reading.catalog.add(storesOf: client) == [1, 2])
-      let store = try #require(reading.catalog.store(removed, in: client))
-      client.remove([OpaqueOperationStore(store)])
-      #expect(reading.update().removed == [removed])
-      #expect(reading.update().events.isEmpty)
-      _ = try await reading.catalog.store(left, in: client)?.erasedRun(using: nil)
-      #expect(reading.update().events.last { $0.kind == "runEnded" }?.store == left)
-    }
-  }
-
   @Test("A description has no optional around it, and ends at the limit, between two scalars")
   func describing() {
     let describer = InspectorDescriber(limit: 8, redacting: nil)
@@ -260,6 +215,7 @@ import Testing
       #expect(event.message == (kind.hasPrefix("page") ? "two" : nil))
     }
     #expect(inspect(.storeRemoved, isEviction: true).message == "evicted")
+    #expect(inspect(.answeredFromCache).kind == "hit")
     #expect(inspect(.storeRemoved).message == nil && inspect(.storeRemoved).run == nil)
   }
 
@@ -277,6 +233,7 @@ import Testing
     let first = rules(client.store(for: query))
     #expect(first["stale"] == "after 60.0 seconds" && first["retained"] == "forever")
     #expect(first["stale if error"] == "up to 90.0 seconds" && first["triggers"] == "1")
+    #expect(first["runs automatically"] == "yes" && first["limit of calls"] == nil)
     let pages = Paginated<Int, Int>(
       path: ["pages"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 }
     ) { paging, _ in paging.pageId }
@@ -299,5 +256,36 @@ import Testing
     #expect(queues.waitingCount(of: [ids[0]], in: scope) == 0)
     _ = queues.remove(ids[0], from: scope)
     #expect(queues.waitingCount(of: ids, in: scope) == 0)
+  }
+
+  @Test("A backlog keeps the newest events, and counts a reset as no missed result")
+  func backlogCounts() {
+    var backlog = InspectorBacklog(eventLimit: 2)
+    let events = (1...3).map { InspectedEvent(store: $0, time: 0, kind: "hit") }
+    backlog.note(InspectorUpdate(events: events))
+    let batch = backlog.take(storeLimit: 1)
+    #expect(batch.events.map(\.store) == [2, 3] && batch.missed == 1 && backlog.isEmpty)
+    backlog.note(InspectorUpdate(missed: 5))
+    #expect(!backlog.isEmpty && backlog.take(storeLimit: 1).missed == 5)
+    #expect(backlog.noteSent(1, resultCount: 3) == 0 && backlog.noteSent(1, resultCount: 0) == 0)
+    backlog.note(InspectorUpdate(removed: [1]))
+    #expect(!backlog.isEmpty && backlog.take(storeLimit: 1).removed == [1])
+  }
+
+  @Test("A redacting closure gets the description before it is shortened, and its text is cut")
+  func redactedLength() {
+    let long = String(repeating: ".", count: 600)
+    let describer = InspectorDescriber(limit: 1_000) { "\($1.utf8.count)" }
+    #expect(describer.short(long, at: []) == "602" && describer.full(long, at: []).text == "602")
+    let longer = InspectorDescriber(limit: 8) { _, _ in "123456789" }.full(1, at: [])
+    #expect(longer.text == "12345678" && longer.isTruncated)
+  }
+
+  private struct Local {}
+
+  @Test("A description has no address of a private type") func privateType() {
+    let describer = InspectorDescriber(limit: 1_000, redacting: nil)
+    #expect(describer.full([Local()], at: []).text.contains("Local()"))
+    #expect(!describer.full([Local()], at: []).text.contains("$"))
   }
 }

@@ -212,4 +212,15 @@ import Testing
     #expect(!client.hub.events.hasReader)
     withExtendedLifetime(inspector) {}
   }
+
+  @Test("A socket on which a program listens is not replaced while others wait there")
+  func fullQueue() throws {
+    let listener = try InspectorSocket(at: directory.socket).listener
+    listen(listener.number, 0)
+    let peers = [try InspectingPeer(at: directory.socket, reads: false)]
+    #expect(throws: OperationInspectorError.occupied(path: directory.socket)) {
+      try client.serveInspector(at: directory.socket)
+    }
+    withExtendedLifetime((listener, peers)) {}
+  }
 }

@@ -271,8 +271,10 @@ import Testing
     #expect(
       try await peer.command(2, #""command":"offline""#).error == "The command has no value.")
     #expect(network.currentStatus == .disconnected)
+    peer.lines.clear()
     #expect(try await peer.command(3, #""command":"offline","value":false"#).ok == true)
     #expect(network.currentStatus == .connected)
+    _ = try await peer.line { $0.type == "changes" && $0.isOffline == false }
     let other = OperationClient()
     let second = try other.serveInspector(at: directory.socket + "2")
     let stranger = try InspectingPeer(at: second.path)
@@ -319,6 +321,40 @@ import Testing
     store.currentValue = 6
     #expect(
       try await peer.line { $0.type == "detail" && $0.store?.value == "6" }.store?.id == second)
+    withExtendedLifetime(inspector) {}
+  }
+
+  @Test("A detail follows only its store, and is not sent after the end of the watch")
+  func detailOfOneStore() async throws {
+    let inspector = try inspector()
+    let stores = ["watched", "other"].map { client.store(for: number([$0])) }
+    let peer = try InspectingPeer(at: inspector.path)
+    let id = try await peer.store("watched").id
+    #expect(try await peer.command(1, #""command":"watch","store":\#(id)"#).ok == true)
+    _ = try await peer.line("detail")
+    peer.lines.clear()
+    stores[1].currentValue = 5
+    try await peer.store("other") { $0.value == "5" }
+    #expect(try await peer.command(2, #""command":"unwatch""#).ok == true)
+    stores[0].currentValue = 6
+    try await peer.store("watched") { $0.value == "6" }
+    // A reply to a later command comes after all that was sent before.
+    #expect(try await peer.command(3, #""command":"unwatch""#).ok == true)
+    #expect(peer.lines.all.allSatisfy { $0?.type != "detail" })
+    withExtendedLifetime(inspector) {}
+  }
+
+  @Test("What a peer has sent before it closes the connection is performed")
+  func commandsBeforeEnd() async throws {
+    let inspector = try inspector()
+    let store = client.store(for: number(["number"]).neverStale())
+    store.currentValue = 1
+    let peer = try InspectingPeer(at: inspector.path)
+    let id = try await peer.store("number").id
+    let nothing = String(repeating: #"{"command":"unwatch"}"# + "\n", count: 50)
+    peer.send(nothing + #"{"command":"invalidate","store":\#(id)}"# + "\n")
+    peer.hangUp()
+    #expect(await eventually { store.isStale })
     withExtendedLifetime(inspector) {}
   }
 }

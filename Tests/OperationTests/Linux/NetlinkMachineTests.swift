@@ -133,6 +133,7 @@ import Testing
     #expect(machine.receive(Wire.done(4)) == Self.request(.getLink, 5))
     #expect(machine.receive(Wire.done(5)) == Self.request(.getRoute, 6))
     #expect(machine.receive(Wire.done(6)) == Output(status: .disconnected))
+    #expect(machine.drained() == Output())
   }
 
   @Test("An answer that a notification makes outdated is requested again, three times at most")

@@ -267,4 +267,18 @@ private final class Feed: Sendable {
     machine.set(3, fromRun: try start())
     #expect(machine.deliveries.pendingCount == 1)
   }
+
+  @Test("What was measured in a run without a report is forgotten when its feed has ended")
+  mutating func endWithoutReport() throws {
+    let first = machine.deliveries.subscribe(subscriber)
+    _ = try start()
+    #expect(machine.read(4) == 4)
+    machine.started(.empty)
+    _ = machine.deliveries.unsubscribe(first)
+    try end()
+    machine.ended()
+    _ = machine.deliveries.subscribe(subscriber)
+    machine.set(5, fromRun: try start())
+    #expect(machine.value == 5 && machine.deliveries.pendingCount == 0)
+  }
 }

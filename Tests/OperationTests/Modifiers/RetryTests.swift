@@ -29,6 +29,26 @@ import Testing
     #expect(script.attempts == 2)
   }
 
+  /// A condition whose evaluation cancels the task, as another thread could meanwhile.
+  private struct CancellingCondition: OperationRunSpecification {
+    func isSatisfied(in context: OperationContext) -> Bool {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return true
+    }
+    func subscribe(
+      in context: OperationContext, onChange: @escaping @Sendable () -> Void
+    ) -> OperationSubscription { .empty }
+  }
+
+  @Test("A run that is cancelled while the condition of its retries is evaluated is not retried")
+  func cancelledByCondition() async throws {
+    let script = Script(failures: 9)
+    let query = OpenQuery(script: script).retry(limit: 2).backoff(.noBackoff)
+      .retries(onlyWhile: CancellingCondition())
+    await #expect(throws: CancellationError.self) { try await Task { try await query.run() }.value }
+    #expect(script.attempts == 1)
+  }
+
   @Test("A query, a typed query and a plain request are all retried without a store")
   func everyKind() async throws {
     func typed() async throws(Refused) -> [Int] {

@@ -169,6 +169,10 @@ struct FileStorageTests {
     unlink(file)
     _ = try FileStorage(directory: directory.path)
     #expect(directory.mode(of: directory.path) == 0o700)
+    // One of a storage becomes private again.
+    chmod(directory.path, 0o755)
+    _ = try FileStorage(directory: directory.path)
+    #expect(directory.mode(of: directory.path) == 0o700 && directory.names == ["lock"])
   }
 
   @Test(
@@ -281,6 +285,13 @@ struct FileStorageTests {
     #expect(FileManager.default.fileExists(atPath: relative + "/lock"))
     let url = URL(fileURLWithPath: relative)
     #expect(try await FileStorage(directory: url).load("a") == entry)
+  }
+
+  @Test("Keys with another prefix are not listed, also if the names of their files begin alike")
+  func otherPrefix() async throws {
+    let storage = try FileStorage(directory: directory.path)
+    try await storage.save(["a/b": entry, "a_b": entry, "a=b": entry])
+    #expect(try await storage.keys(withPrefix: "a/") == ["a/b"])
   }
 
   @Test("The file of one key under the name of another is no entry of that")

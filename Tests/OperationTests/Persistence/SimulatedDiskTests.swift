@@ -218,6 +218,25 @@ struct SimulatedDiskTests {
     }
   }
 
+  @Test("An entry that was set aside is no entry after a loss of power")
+  func settingAside() async throws {
+    let disk = try await prepared()
+    try await FileStorage(disk).setAside("a")
+    let restarted = disk.restarted(.all)
+    #expect(try await FileStorage(restarted).load("a") == nil)
+    #expect(try restarted.names().filter { $0.hasSuffix(".aside-1") }.count == 1)
+  }
+
+  @Test("A disk that cannot be read is an error for a storage that only reads, too")
+  func unreadable() async throws {
+    let disk = try await prepared()
+    let storage = try FileStorage(disk, access: .readOnly)
+    // The names can be listed.
+    disk.fail(at: 1, andAfter: false)
+    await #expect(throws: StorageError.self) { try await storage.keys(withPrefix: "") }
+    #expect(try await storage.keys(withPrefix: "").count == 2)
+  }
+
   @Test("A file that cannot be removed does not prevent others from being removed")
   func failedRemoval() async throws {
     let disk = try await prepared()

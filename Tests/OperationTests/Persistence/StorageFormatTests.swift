@@ -44,4 +44,17 @@ struct StorageFormatTests {
       #expect(decoded == nil, "\(count) bytes")
     }
   }
+
+  @Test("A header with a negative length is not complete, also if its checksum is right")
+  func negativeLength() {
+    var checksum = Checksum()
+    let fields = "swift-operation entry format=1 version=0 date=0.0 (1) key=-1 data=5"
+    checksum.add(fields.utf8)
+    checksum.add("data".utf8)
+    let bytes = Data("\(fields) checksum=\(checksum)\ndata".utf8)
+    let error = #expect(throws: StorageError.self) {
+      try StorageFormat.decode(bytes, of: "a", in: "file")
+    }
+    #expect(error == .damaged(key: "a", file: "file", reason: "its header is not complete"))
+  }
 }

@@ -136,4 +136,12 @@ struct StorageKeyTests {
     #expect(StorageKey.isKey("values/=x", below: "values/"))
     #expect(!StorageKey.isKey("calls/1", below: "values/"))
   }
+
+  @Test("A storage in memory returns the keys with a prefix in their order")
+  func sortedKeys() async throws {
+    let entry = StorageEntry(version: 0, date: Date(timeIntervalSince1970: 0), data: Data())
+    let keys = (10..<30).map { "values/\($0)" }
+    let entries = Dictionary(uniqueKeysWithValues: (keys + ["calls/1"]).map { ($0, entry) })
+    #expect(try await MemoryStorage(entries).keys(withPrefix: "values/") == keys)
+  }
 }

@@ -95,6 +95,17 @@ import Testing
     #expect(wakeAll() == [400, 300, 200, 100, 0])
   }
 
+  @Test("The deadlines of removed timers are not kept behind an earlier one")
+  mutating func collectedBehindEarlier() {
+    _ = machine.schedule(after: .seconds(1)) {}
+    for _ in 0..<1_000 {
+      let id = machine.schedule(after: .seconds(2)) {}
+      _ = machine.remove(id)
+    }
+    let kept = Mirror(reflecting: machine).descendant("deadlines", "elements") as? [Any]
+    #expect((1...100).contains(kept?.count ?? 0))
+  }
+
   /// The best time of removing one of many timers.
   private func removalTime(count: Int) -> Duration {
     (0..<5).map { _ in

@@ -33,6 +33,43 @@ import Testing
     #expect(Fixed(date: .distantFuture).elapsed() == .longest)
   }
 
+  /// A clock whose sleeps end at a gate, also if they are cancelled.
+  private struct GateClock: OperationClock {
+    @TaskLocal static var local = 0
+
+    let gate = AsyncGate()
+    let sleeps = EventLog<Int>()
+
+    func now() -> Date { .distantPast }
+    func sleep(for duration: Duration) async throws {
+      sleeps.append(Self.local)
+      await gate.wait()
+    }
+
+    func schedule(
+      in local: Int, _ action: @escaping @Sendable () -> Void
+    ) -> OperationSubscription {
+      Self.$local.withValue(local) { schedule(after: .seconds(1), action) }
+    }
+  }
+
+  @Test("A clock's action has no task-local values, and is not called after its cancellation")
+  func defaultSchedule() async {
+    let (clock, actions, live) = (GateClock(), EventLog<Int>(), LiveCount())
+    let subscription = clock.schedule(in: 1) { [probe = live.makeProbe()] in
+      withExtendedLifetime(probe) { _ = actions.append(GateClock.local) }
+    }
+    await clock.sleeps.wait(for: 1)
+    let other = clock.schedule(in: 2) { actions.append(GateClock.local) }
+    await clock.sleeps.wait(for: 2)
+    subscription.cancel()
+    clock.gate.open()
+    await actions.wait(for: 1)
+    #expect(await eventually { live.value == 0 })
+    #expect(actions.values == [0] && clock.sleeps.values == [0, 0])
+    other.cancel()
+  }
+
   @Test("The clock begins at its first date, and moves by the duration of each advance")
   func now() async {
     let start = Date(timeIntervalSince1970: 1_700_000_000)
@@ -215,5 +252,10 @@ import Testing
     }
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
+    let ended = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      try await clock.sleep(for: .zero)
+    }
+    await #expect(throws: CancellationError.self) { try await ended.value }
   }
 }
