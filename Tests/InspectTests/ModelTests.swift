@@ -270,9 +270,7 @@ import Testing
 
   @Test(
     "Marks that reorder text are not written to a terminal",
-    arguments: [
-      0x202A, 0x202E, 0x2066, 0x2069,
-    ])
+    arguments: [0x202A, 0x202E, 0x2066, 0x2069])
   func marks(_ value: UInt32) throws {
     let mark = try #require(Unicode.Scalar(value))
     #expect("a\(mark)b".printable == "a b")

@@ -123,11 +123,7 @@ final class Storm: Sendable {
   /// present one.
   private func check(_ witnesses: [StormWitness]) async {
     for (_, group) in Dictionary(grouping: witnesses, by: \.store) {
-      var rounds = 0
-      while group.contains(where: { $0.log.all.last != $0.present() }), rounds < 100_000 {
-        rounds += 1
-        await Task.yield()
-      }
+      _ = await becomesTrue { group.allSatisfy { $0.log.all.last == $0.present() } }
       for witness in group where witness.log.all.last != witness.present() {
         fail("a subscriber of \(witness.path) has not received its last state")
       }
@@ -158,11 +154,7 @@ final class Storm: Sendable {
 
   /// Checks that every store is deallocated.
   private func checkReleased() async {
-    var rounds = 0
-    while traces.withLock({ $0.values.contains(where: \.isAlive) }), rounds < 100_000 {
-      rounds += 1
-      await Task.yield()
-    }
+    _ = await becomesTrue { traces.withLock { !$0.values.contains(where: \.isAlive) } }
     for trace in traces.withLock({ Array($0.values) }) where trace.isAlive {
       fail("the store of \(trace.path) is still retained")
     }

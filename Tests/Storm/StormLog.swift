@@ -70,3 +70,12 @@ struct StormTrace: Sendable {
 
   var isAlive: Bool { box.store != nil }
 }
+
+/// Waits until a condition is true. Returns `false` if it is not after many turns of other tasks.
+func becomesTrue(_ condition: () -> Bool) async -> Bool {
+  for _ in 0..<100_000 {
+    if condition() { return true }
+    await Task.yield()
+  }
+  return condition()
+}

@@ -8,22 +8,22 @@ struct StormModel: Sendable {
   /// Only the first one is ever without a store.
   let wrappers: [Wrapper]
   let broadcast: Broadcast<Int>
-  private let lasts: [StormLog]
+  private let logs: [StormLog]
   private let watchers: [Task<Void, Never>]
   private let received: [StormLog]
   private let subscriptions: [OperationSubscription]
 
   init(_ requests: StormRequests, client: OperationClient) {
     let wrappers = (0..<6).map { Wrapper(requests.query($0), client: client) }
-    let lasts = wrappers.map { _ in StormLog() }
-    watchers = zip(wrappers, lasts).map { wrapper, last in
-      Task { for await state in wrapper.states { _ = last.append(state.print) } }
+    let logs = wrappers.map { _ in StormLog() }
+    watchers = zip(wrappers, logs).map { wrapper, log in
+      Task { for await state in wrapper.states { _ = log.append(state.print) } }
     }
     let broadcast = Broadcast<Int>()
     let received = [StormLog(), StormLog()]
     subscriptions = received.map { log in broadcast.subscribe { _ = log.append($0) } }
-    (self.wrappers, self.lasts, self.broadcast, self.received) = (
-      wrappers, lasts, broadcast, received
+    (self.wrappers, self.logs, self.broadcast, self.received) = (
+      wrappers, logs, broadcast, received
     )
   }
 
@@ -32,13 +32,8 @@ struct StormModel: Sendable {
   /// Ends the readers. Returns what they have missed.
   func end() async -> [String] {
     var failures: [String] = []
-    for (wrapper, last) in zip(wrappers, lasts) {
-      var rounds = 0
-      while last.all.last != wrapper.state.print, rounds < 100_000 {
-        rounds += 1
-        await Task.yield()
-      }
-      if last.all.last != wrapper.state.print {
+    for (wrapper, log) in zip(wrappers, logs) {
+      if await !becomesTrue({ log.all.last == wrapper.state.print }) {
         failures.append("a stream of \(wrapper) has not received its last state")
       }
     }

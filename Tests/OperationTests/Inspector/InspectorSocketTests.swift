@@ -217,10 +217,10 @@ import Testing
   func fullQueue() throws {
     let listener = try InspectorSocket(at: directory.socket).listener
     listen(listener.number, 0)
-    let peers = [try InspectingPeer(at: directory.socket, reads: false)]
+    let peer = try InspectingPeer(at: directory.socket, reads: false)
     #expect(throws: OperationInspectorError.occupied(path: directory.socket)) {
       try client.serveInspector(at: directory.socket)
     }
-    withExtendedLifetime((listener, peers)) {}
+    withExtendedLifetime((listener, peer)) {}
   }
 }
