@@ -63,6 +63,10 @@ extension OperationStore: InspectableStore {
       isTruncated: value.isTruncated ? true : nil)
   }
 
+  private func automaticRuns(isEnabled: Bool) -> String {
+    if isEnabled { allowsRun ? "yes" : "no, its condition is not satisfied" } else { "no" }
+  }
+
   private var rules: [InspectedStore.Detail.Rule] {
     let values = settings.values
     let stale =
@@ -82,7 +86,7 @@ extension OperationStore: InspectableStore {
       ("stale", stale), ("retries", "\(values.retry.limit)"), ("joins runs", deduplication),
       ("network", values.networkMode.rawValue),
       ("retained", use.retention.duration.map { "\($0) after its use" } ?? "forever"),
-      ("runs automatically", values.automatic.isEnabled.map { $0 ? "yes" : "no" }),
+      ("runs automatically", values.automatic.isEnabled.map(automaticRuns)),
       ("triggers", values.automatic.triggers.isEmpty ? nil : "\(values.automatic.triggers.count)"),
       ("limit of runs", values.serialScope.map { "\($0.limit) in its scope" }),
       ("stale if error", values.staleIfError.map { "up to \($0)" }),
