@@ -1,3 +1,4 @@
+import Observation
 import Operation
 import SharingOperation
 
@@ -8,23 +9,42 @@ struct StormModel: Sendable {
   /// Only the first one is ever without a store.
   let wrappers: [Wrapper]
   let broadcast: Broadcast<Int>
-  private let logs: [StormLog]
+  /// What has been received last of each wrapper.
+  private let logs: [(wrapper: Wrapper, log: StormLog)]
   private let watchers: [Task<Void, Never>]
   private let received: [StormLog]
   private let subscriptions: [OperationSubscription]
 
   init(_ requests: StormRequests, client: OperationClient) {
     let wrappers = (0..<6).map { Wrapper(requests.query($0), client: client) }
-    let logs = wrappers.map { _ in StormLog() }
-    watchers = zip(wrappers, logs).map { wrapper, log in
+    let streamed = wrappers.map { ($0, StormLog()) }
+    let tracked = wrappers.map { ($0, StormLog()) }
+    let readers = streamed.map { wrapper, log in
       Task { for await state in wrapper.states { _ = log.append(state.print) } }
     }
+    watchers = readers + tracked.map { wrapper, log in Task { await Self.track(wrapper, in: log) } }
+    logs = streamed + tracked
     let broadcast = Broadcast<Int>()
     let received = [StormLog(), StormLog()]
     subscriptions = received.map { log in broadcast.subscribe { _ = log.append($0) } }
-    (self.wrappers, self.logs, self.broadcast, self.received) = (
-      wrappers, logs, broadcast, received
-    )
+    (self.wrappers, self.broadcast, self.received) = (wrappers, broadcast, received)
+  }
+
+  /// Reads a wrapper again after each change that it reports to the observation, until the task is cancelled.
+  private static func track(_ wrapper: Wrapper, in log: StormLog) async {
+    let (changes, change) = AsyncStream.makeStream(
+      of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    change.yield()
+    for await _ in changes {
+      let state = withObservationTracking {
+        wrapper.state.print
+      } onChange: {
+        change.yield()
+      }
+      _ = log.append(state)
+      // The observation begins after the read, so it does not report what has changed in between.
+      if wrapper.state.print != state { change.yield() }
+    }
   }
 
   func cancelRuns() { for wrapper in wrappers { wrapper.cancel() } }
@@ -32,9 +52,9 @@ struct StormModel: Sendable {
   /// Ends the readers. Returns what they have missed.
   func end() async -> [String] {
     var failures: [String] = []
-    for (wrapper, log) in zip(wrappers, logs) {
+    for (wrapper, log) in logs {
       if await !becomesTrue({ log.all.last == wrapper.state.print }) {
-        failures.append("a stream of \(wrapper) has not received its last state")
+        failures.append("a reader of \(wrapper) has not received its last state")
       }
     }
     for watcher in watchers {

@@ -74,14 +74,8 @@ extension StatefulOperationRequest {
       let poll = Poll<State>(
         interval: interval, stateInterval: stateInterval, condition: ready,
         isUnfinished: isUnfinished, context: context, request: request)
-      // It does not work for the run whose request subscribes.
-      let task = CurrentWork.without {
-        Task(executorPreference: context.executor) { await poll.run() }
-      }
-      return OperationSubscription {
-        subscription.cancel()
-        task.cancel()
-      }
+      let task = Task(executorPreference: context.executor) { await poll.run() }
+      return .combined(subscription, OperationSubscription { task.cancel() })
     }
     return settings(interval, condition, inBackground, stateInterval == nil, isUnfinished == nil) {
       $0.automatic.triggers.append(trigger)
