@@ -17,6 +17,8 @@ final class Storm: Sendable {
   let requests = StormRequests()
   let clock = ManualClock()
   let pressure = ManualMemoryPressureSource()
+  let network = ManualNetworkObserver()
+  let storage: MemoryStorage
   private let holder: Mutex<OperationClient?>
   private let stepsLeft: Atomic<Int>
   private let steps = Atomic(0)
@@ -28,11 +30,13 @@ final class Storm: Sendable {
   init(steps: Int, size: Int = 240) {
     self.size = size
     stepsLeft = Atomic(steps)
+    storage = MemoryStorage(clock: clock)
     holder = Mutex(
       OperationClient(
         defaults: OperationDefaults(
-          retryLimit: 1, backoff: .constant(.seconds(1)), memoryPressureSource: pressure),
-        clock: clock, retention: .unusedFor(.seconds(20)).limited(to: 150)))
+          retryLimit: 1, backoff: .constant(.seconds(1)), networkObserver: network,
+          memoryPressureSource: pressure),
+        clock: clock, retention: .unusedFor(.seconds(20)).limited(to: 150), storage: storage))
   }
 
   var client: OperationClient {
@@ -98,6 +102,7 @@ final class Storm: Sendable {
       model.cancelRuns()
     }
     await check(witnesses)
+    await checkSaved()
     for failure in await model.end() { fail(failure) }
     for witness in witnesses { witness.subscription.cancel() }
     return witnesses.count
@@ -140,6 +145,21 @@ final class Storm: Sendable {
     }
   }
 
+  /// Checks that the next client finds the values that this one displays, and no call.
+  private func checkSaved() async {
+    storage.delay = .zero
+    do { try await client.flush() } catch { fail("what is saved: \(error)") }
+    if client.outbox.calls.count > 0 { fail("the outbox has \(client.outbox.calls.count) calls") }
+    let next = OperationClient(clock: clock, storage: storage)
+    for id in 0..<10 {
+      let stores = [client, next].map { $0.store(for: requests.saved(id)) }
+      _ = await becomesTrue { !stores.contains { $0.state.isRestoring } }
+      if stores[0].currentValue != stores[1].currentValue {
+        fail("\(stores[0]) was saved, and \(stores[1]) restored")
+      }
+    }
+  }
+
   /// Checks that there are no leases, subscribers and sleepers.
   private func checkEmpty() {
     for store in client.stores(matching: []) {
@@ -149,6 +169,9 @@ final class Storm: Sendable {
       }
     }
     if clock.sleeperCount != 0 { fail("the clock has \(clock.sleeperCount) sleepers") }
+    if network.subscriberCount + requests.news.subscriberCount != 0 {
+      fail("a condition or a sequence is still subscribed")
+    }
     if pressure.subscriberCount != 0 { fail("the eviction is still subscribed") }
   }
 

@@ -2,7 +2,7 @@ import Operation
 import Synchronization
 
 /// The value of the requests of a storm: the run that returned it, and its edits.
-struct Tagged: Sendable, Hashable {
+struct Tagged: Sendable, Hashable, Codable {
   /// The ticket of the run; `nil` for a value that was written.
   var ticket: Int?
   var edits: [Int] = []
@@ -50,14 +50,19 @@ struct StormRequests: Sendable {
   }
 
   let dam = Dam()
+  /// What the sequences of requests and of conditions receive.
+  let news = Broadcast<Int>()
+  let batches = BatchLoader<Int, Int>(delay: .milliseconds(500), maxSize: 4) { ids in
+    Dictionary(uniqueKeysWithValues: ids.map { ($0, $0) })
+  }
   private let tickets = Tickets()
 
   func nextTicket() -> Int {
     tickets.last.wrappingAdd(1, ordering: .sequentiallyConsistent).newValue
   }
 
-  func query(_ id: Int) -> some QueryRequest<Tagged, State> {
-    Query<Tagged, any Error>(path: ["query", id % 10, id]) { context, continuation in
+  func query(_ id: Int, at name: String = "query") -> some QueryRequest<Tagged, State> {
+    Query<Tagged, any Error>(path: [name, id % 10, id]) { context, continuation in
       let ticket = nextTicket()
       try await behave(id, ticket, context, continuation)
       return Tagged(ticket: ticket)
@@ -115,5 +120,6 @@ struct StormRequests: Sendable {
       return Tagged(ticket: ticket, edits: [number])
     }
     .serialized(in: id % 3)
+    .persisted()
   }
 }

@@ -59,7 +59,7 @@ struct StormWorker {
   }
 
   private mutating func step() async {
-    switch number(0..<36) {
+    switch number(0..<44) {
     case 0..<5:
       let store = store()
       spawn { try await store.run() }
@@ -93,6 +93,7 @@ struct StormWorker {
     case 28..<32: useWrapper()
     case 32: readOperators()
     case 33: model.broadcast.send(number(0..<100))
+    case 34..<42: useSources()
     default: await storm.clock.advance(by: .milliseconds(number(100..<3_000)))
     }
     check(store())
