@@ -154,9 +154,8 @@ final class Storm: Sendable {
     for id in 0..<10 {
       let stores = [client, next].map { $0.store(for: requests.saved(id)) }
       _ = await becomesTrue { !stores.contains { $0.state.isRestoring } }
-      if stores[0].currentValue != stores[1].currentValue {
-        fail("\(stores[0]) was saved, and \(stores[1]) restored")
-      }
+      let values = stores.map { $0.currentValue?.edits }
+      if values[0] != values[1] { fail("of \(stores[0].path) these are saved: \(values)") }
     }
   }
 

@@ -24,10 +24,15 @@ extension StormWorker {
     }
   }
 
-  private mutating func useSaved() {
-    let (client, request) = (storm.client, storm.requests.saved(number(0..<10)))
-    let store = client.store(for: request)
+  mutating func saved() -> (store: Store, request: some QueryRequest<Tagged, StormRequests.State>) {
+    let request = storm.requests.saved(number(0..<10))
+    let store = storm.client.store(for: request)
     storm.trace(store, at: store.path)
+    return (store, request)
+  }
+
+  private mutating func useSaved() {
+    let (client, (store, request)) = (storm.client, saved())
     switch number(0..<8) {
     case 0: store.currentValue = Tagged(edits: [number(0..<100)])
     case 1: client.reset(request)

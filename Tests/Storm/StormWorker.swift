@@ -153,7 +153,7 @@ struct StormWorker {
   }
 
   private mutating func watch() {
-    let store = store()
+    let store = number(0..<6) == 0 ? saved().store : store()
     let log = StormLog()
     let operation = number(0..<40)
     let (requests, client) = (storm.requests, client)
