@@ -21,6 +21,8 @@ final class Storm: Sendable {
   let storage: MemoryStorage
   private let holder: Mutex<OperationClient?>
   private let stepsLeft: Atomic<Int>
+  /// The steps left when the client is shut down; negative if it never is.
+  private let shutdownStep = Atomic(-1)
   private let steps = Atomic(0)
   private let waiting = Atomic(0)
   private let failures = Mutex([String]())
@@ -49,6 +51,11 @@ final class Storm: Sendable {
     return stepsLeft.wrappingSubtract(1, ordering: .relaxed).newValue >= 0
   }
 
+  /// Whether the client is shut down, or is to be.
+  var isEnding: Bool {
+    stepsLeft.load(ordering: .relaxed) < shutdownStep.load(ordering: .relaxed)
+  }
+
   func stop() { stepsLeft.store(0, ordering: .relaxed) }
   func began() { waiting.wrappingAdd(1, ordering: .relaxed) }
   func ended() { waiting.wrappingSubtract(1, ordering: .relaxed) }
@@ -69,8 +76,11 @@ final class Storm: Sendable {
     resets.withLock { $0[ObjectIdentifier(store)] ?? 0 }
   }
 
-  /// Runs the workers, and checks the state after them.
+  /// Runs the workers, and checks the state after them. In every third storm the client is shut down.
   func run(seed: UInt64, workers: Int = 8) async -> Result {
+    if seed % 3 == 0 {
+      shutdownStep.store(stepsLeft.load(ordering: .relaxed) / 3, ordering: .relaxed)
+    }
     let watchdog = watchForStalls()
     defer { watchdog.cancel() }
     let eviction = client.evictWhen(pressure: .critical, from: pressure)
@@ -102,8 +112,13 @@ final class Storm: Sendable {
       model.cancelRuns()
     }
     await check(witnesses)
-    await checkSaved()
-    for failure in await model.end() { fail(failure) }
+    storage.delay = .zero
+    if isEnding {
+      await client.shutdown(within: .zero)
+    } else {
+      await checkSaved()
+    }
+    for failure in await model.end(isShutDown: isEnding) { fail(failure) }
     for witness in witnesses { witness.subscription.cancel() }
     return witnesses.count
   }
@@ -147,7 +162,6 @@ final class Storm: Sendable {
 
   /// Checks that the next client finds the values that this one displays, and no call.
   private func checkSaved() async {
-    storage.delay = .zero
     do { try await client.flush() } catch { fail("what is saved: \(error)") }
     if client.outbox.calls.count > 0 { fail("the outbox has \(client.outbox.calls.count) calls") }
     let next = OperationClient(clock: clock, storage: storage)

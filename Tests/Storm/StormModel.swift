@@ -9,21 +9,22 @@ struct StormModel: Sendable {
   /// Only the first one is ever without a store.
   let wrappers: [Wrapper]
   let broadcast: Broadcast<Int>
-  /// What has been received last of each wrapper.
-  private let logs: [(wrapper: Wrapper, log: StormLog)]
-  private let watchers: [Task<Void, Never>]
+  /// What streams and observing readers have received of each wrapper.
+  private let streamed: [(wrapper: Wrapper, log: StormLog)]
+  private let tracked: [(wrapper: Wrapper, log: StormLog)]
+  private let readers: [Task<Void, Never>]
+  private let trackers: [Task<Void, Never>]
   private let received: [StormLog]
   private let subscriptions: [OperationSubscription]
 
   init(_ requests: StormRequests, client: OperationClient) {
     let wrappers = (0..<6).map { Wrapper(requests.query($0), client: client) }
-    let streamed = wrappers.map { ($0, StormLog()) }
-    let tracked = wrappers.map { ($0, StormLog()) }
-    let readers = streamed.map { wrapper, log in
+    streamed = wrappers.map { ($0, StormLog()) }
+    tracked = wrappers.map { ($0, StormLog()) }
+    readers = streamed.map { wrapper, log in
       Task { for await state in wrapper.states { _ = log.append(state.print) } }
     }
-    watchers = readers + tracked.map { wrapper, log in Task { await Self.track(wrapper, in: log) } }
-    logs = streamed + tracked
+    trackers = tracked.map { wrapper, log in Task { await Self.track(wrapper, in: log) } }
     let broadcast = Broadcast<Int>()
     let received = [StormLog(), StormLog()]
     subscriptions = received.map { log in broadcast.subscribe { _ = log.append($0) } }
@@ -50,17 +51,17 @@ struct StormModel: Sendable {
   func cancelRuns() { for wrapper in wrappers { wrapper.cancel() } }
 
   /// Ends the readers. Returns what they have missed.
-  func end() async -> [String] {
+  ///
+  /// - Parameter isShutDown: Whether the client was shut down, which has ended the streams.
+  func end(isShutDown: Bool) async -> [String] {
     var failures: [String] = []
-    for (wrapper, log) in logs {
+    for (wrapper, log) in isShutDown ? tracked : streamed + tracked {
       if await !becomesTrue({ log.all.last == wrapper.state.print }) {
         failures.append("a reader of \(wrapper) has not received its last state")
       }
     }
-    for watcher in watchers {
-      watcher.cancel()
-      await watcher.value
-    }
+    for task in isShutDown ? trackers : readers + trackers { task.cancel() }
+    for task in readers + trackers { await task.value }
     if received[0].all != received[1].all {
       failures.append("two subscribers of a broadcast have not received the same elements")
     }

@@ -20,7 +20,9 @@ extension StormWorker {
       client.withStores(matching: ["query", id % 10], of: StormRequests.State.self) { stores in
         for store in stores.prefix(3) { store.currentValue?.edits.append(id) }
       }
-    default: _ = client.snapshot()
+    default:
+      _ = client.snapshot()
+      if storm.isEnding { spawn { await client.shutdown(within: .milliseconds(id * 10)) } }
     }
   }
 
