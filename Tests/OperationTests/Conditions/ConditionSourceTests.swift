@@ -106,6 +106,21 @@ private struct Sequence: AsyncSequence, Sendable {
     subscription.cancel()
   }
 
+  @Test("The task of a sequence has no task-local value of its first subscriber")
+  func followerContext() async {
+    enum Caller { @TaskLocal static var name: String? }
+    let names = Recorder<String?>()
+    let condition: some OperationRunSpecification = .following(
+      AsyncStream<Bool> {
+        names.append(Caller.name)
+        return nil
+      })
+    let subscription = Caller.$name.withValue("first") { condition.subscribe(in: context) {} }
+    await names.wait(forCount: 1)
+    #expect(names.all == [nil])
+    subscription.cancel()
+  }
+
   @Test("A subscription retains nothing, and ends even if its condition was released before")
   func followerLifetime() async {
     let live = LiveCount()
