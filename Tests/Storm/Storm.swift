@@ -21,8 +21,8 @@ final class Storm: Sendable {
   let storage: MemoryStorage
   private let holder: Mutex<OperationClient?>
   private let stepsLeft: Atomic<Int>
-  /// The steps left when the client is shut down; negative if it never is.
-  private let shutdownStep = Atomic(-1)
+  /// The number of steps left from which on the client is shut down; the least number is never.
+  private let shutdownStep = Atomic(Int.min)
   private let steps = Atomic(0)
   private let waiting = Atomic(0)
   private let failures = Mutex([String]())
@@ -51,7 +51,7 @@ final class Storm: Sendable {
     return stepsLeft.wrappingSubtract(1, ordering: .relaxed).newValue >= 0
   }
 
-  /// Whether the client is shut down, or is to be.
+  /// Whether the client is shut down, or is to be. The number of steps left becomes negative at the end.
   var isEnding: Bool {
     stepsLeft.load(ordering: .relaxed) < shutdownStep.load(ordering: .relaxed)
   }

@@ -48,14 +48,6 @@ extension StormWorker {
   /// Observes a request, until it has some states.
   private mutating func observe<Request: StatefulOperationRequest>(_ request: Request)
   where Request.State: ValueInitializedState {
-    let (client, count) = (storm.client, number(1..<6))
-    spawn {
-      let wrapper = SharedQuery(request, client: client)
-      var left = count
-      for await _ in wrapper.states {
-        left -= 1
-        if left == 0 { break }
-      }
-    }
+    read(number(1..<6), of: SharedQuery(request, client: storm.client).states)
   }
 }

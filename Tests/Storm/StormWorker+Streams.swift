@@ -44,7 +44,7 @@ extension StormWorker {
     }
   }
 
-  private mutating func read<Stream: AsyncSequence & Sendable>(_ count: Int, of stream: Stream) {
+  mutating func read<Stream: AsyncSequence & Sendable>(_ count: Int, of stream: Stream) {
     spawn {
       var left = count
       for try await _ in stream {
