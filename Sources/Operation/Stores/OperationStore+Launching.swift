@@ -213,16 +213,16 @@ extension OperationStore {
     }
     // It reports a cycle that cannot be a failure of the request.
     if let cycle = leftovers?.cycle { _ = Machine.Core.failure(of: cycle, at: path) }
-    let isCancelled = output.isCancellation || core.progress.isCancelled
     guard let (isCounted, mustFollow, mustNotifyReaders) = end else { return false }
     guard isCounted || !run.isReplaced else { return false }
     // The result was dropped, though the task may not have been cancelled yet.
     if !isCounted { core.cancelRun() }
-    sendEnd(isCancelled || !isCounted ? .cancelled : output.outcome, in: run.context, began: began)
+    let isCancelled = output.isCancellation || !isCounted
+    sendEnd(isCancelled ? .cancelled : output.outcome, in: run.context, began: began)
     // Before awaiters continue.
     if mustNotifyReaders { hub.invalidateOutdatedReaders(of: path, isWritten: false) }
     if mustFollow { follow() }
-    if isCounted, !core.progress.isCancelled { hooks?.call?.didEnd(output.failure) }
+    if isCounted { hooks?.call?.didEnd(output.failure) }
     core.end(with: output)
     // Not as a pair, which copies both: the benchmark fetch would be further over its limit.
     extendLifetime(record)
@@ -235,7 +235,7 @@ extension OperationStore {
     of run: AdmittedRun, isPresent: Bool, _ output: inout Machine.Output,
     _ leftovers: inout StoreHub.Leftovers?
   ) {
-    let isOver = output.isCancellation || run.core.progress.isCancelled || !isPresent
+    let isOver = output.isCancellation || !isPresent
     // After a failure or a further page, the store keeps a value that earlier runs made of what they read.
     let isPart =
       switch output {
