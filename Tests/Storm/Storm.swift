@@ -21,7 +21,8 @@ final class Storm: Sendable {
   let storage: MemoryStorage
   private let holder: Mutex<OperationClient?>
   private let stepsLeft: Atomic<Int>
-  /// The number of steps left from which on the client is shut down; the least number is never.
+  /// The client is shut down when fewer steps than these are left. The steps left become negative at the end,
+  /// so the least number means never.
   private let shutdownStep = Atomic(Int.min)
   private let steps = Atomic(0)
   private let waiting = Atomic(0)
@@ -51,8 +52,8 @@ final class Storm: Sendable {
     return stepsLeft.wrappingSubtract(1, ordering: .relaxed).newValue >= 0
   }
 
-  /// Whether the client is shut down, or is to be. The number of steps left becomes negative at the end.
-  var isEnding: Bool {
+  /// Whether the client is shut down from now on.
+  var isShuttingDown: Bool {
     stepsLeft.load(ordering: .relaxed) < shutdownStep.load(ordering: .relaxed)
   }
 
@@ -113,12 +114,12 @@ final class Storm: Sendable {
     }
     await check(witnesses)
     storage.delay = .zero
-    if isEnding {
+    if isShuttingDown {
       await client.shutdown(within: .zero)
     } else {
       await checkSaved()
     }
-    for failure in await model.end(isShutDown: isEnding) { fail(failure) }
+    for failure in await model.end(isShutDown: isShuttingDown) { fail(failure) }
     for witness in witnesses { witness.subscription.cancel() }
     return witnesses.count
   }

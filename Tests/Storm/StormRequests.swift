@@ -52,6 +52,7 @@ struct StormRequests: Sendable {
   let dam = Dam()
   /// What the sequences of requests and of conditions receive.
   let news = Broadcast<Int>()
+  /// Loads the numbers of the saved queries.
   let batches = BatchLoader<Int, Int>(delay: .milliseconds(500), maxSize: 4) { ids in
     Dictionary(uniqueKeysWithValues: ids.map { ($0, $0) })
   }

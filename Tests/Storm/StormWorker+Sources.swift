@@ -5,7 +5,7 @@ extension StormWorker {
   /// Uses requests that a storage, sequences, a network or other requests take part in.
   mutating func useSources() {
     let (client, requests, id) = (storm.client, storm.requests, number(0..<storm.size))
-    switch number(0..<16) {
+    switch number(0..<17) {
     case 0..<4: useSaved()
     case 4: storm.network.set(number(0..<3) == 0 ? .disconnected : .connected)
     case 5, 6: requests.news.send(id)
@@ -20,9 +20,9 @@ extension StormWorker {
       client.withStores(matching: ["query", id % 10], of: StormRequests.State.self) { stores in
         for store in stores.prefix(3) { store.currentValue?.edits.append(id) }
       }
+    case 15: _ = client.snapshot()
     default:
-      _ = client.snapshot()
-      if storm.isEnding { spawn { await client.shutdown(within: .milliseconds(id * 10)) } }
+      if storm.isShuttingDown { spawn { await client.shutdown(within: .milliseconds(id * 10)) } }
     }
   }
 

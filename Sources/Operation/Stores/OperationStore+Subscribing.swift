@@ -52,7 +52,7 @@ extension OperationStore {
     if !triggers.isEmpty {
       let context = context(by: rules)
       let request = ObservedRequest(store: self, rules: rules)
-      // A task that a condition starts does not work for the run whose request subscribes.
+      // A task that a poll or a condition starts does not work for the run whose request subscribes.
       let subscriptions = CurrentWork.without { triggers.map { $0(context, request) } }
       commit { $0.observation.setTriggers(.combined(subscriptions), of: first.id.group) }?.cancel()
     }

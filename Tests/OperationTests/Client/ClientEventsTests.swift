@@ -126,6 +126,29 @@ import Testing
     withExtendedLifetime(logging) {}
   }
 
+  @Test("A run that returns a value after its cancellation ends as cancelled, and has read nothing")
+  func returningAfterCancellation() async throws {
+    let logging = client.log(to: Logger(events: events))
+    let (hasRead, gate) = (Latch(), Latch())
+    let source = Query<Int, any Error>(path: ["source"]) { _ in 1 }
+    let store = client.store(
+      for: Query<Int, any Error>(path: ["a"]) { context in
+        let value = try await context.ensure(source)
+        hasRead.open()
+        await gate.wait()
+        return value
+      })
+    let run = Task { try await store.run() }
+    await hasRead.wait()
+    store.cancel()
+    await #expect(throws: CancellationError.self) { try await run.value }
+    gate.open()
+    await events.wait { $0.count { $0.isEnd } == 2 }
+    #expect(lines.last?.hasSuffix("ended after 0 ms: cancelled") == true)
+    #expect(client.hub.hasNoDependencies)
+    withExtendedLifetime(logging) {}
+  }
+
   @Test("A run that is cancelled while it waits for its turn ends as cancelled")
   func cancelledInQueue() async throws {
     let logging = client.log(to: Logger(events: events))

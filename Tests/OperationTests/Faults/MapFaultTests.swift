@@ -103,7 +103,7 @@ import Testing
     let base = numbers(calls)
     let mapped = client.store(for: base.map { 2 * $0 })
     let subscription = mapped.subscribe { _ in }
-    // The run that follows the first value has to have ended as well: one that comes later fetches.
+    // The map runs again after the first value. If that run began after the reset, it would fetch.
     await clock.settle()
     #expect(mapped.currentValue == 2)
     let before = calls.value
