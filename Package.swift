@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-var strict: [SwiftSetting] = [
+let strict: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
   .enableUpcomingFeature("InternalImportsByDefault"),
   .enableUpcomingFeature("MemberImportVisibility"),
@@ -10,11 +10,6 @@ var strict: [SwiftSetting] = [
   .enableUpcomingFeature("InferIsolatedConformances"),
   .treatAllWarnings(as: .error),
 ]
-
-// The gate uses no debugger. Without descriptions of variables its builds take a tenth less.
-if Context.environment["OPERATION_GATE"] != nil {
-  strict.append(.unsafeFlags(["-gline-tables-only"], .when(configuration: .debug)))
-}
 
 // Makes the library as fast in other modules as in its own, without `@inlinable` on everything.
 let library =

@@ -22,8 +22,8 @@ public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, F
   public private(set) var activeTasks = IdentifiedArrayOf<OperationTask<OperationValue, Failure>>()
   /// The pages that were replaced or removed since the last ``takeReleased()``.
   private var replacedValues: [any Sendable] = []
-  /// The first and the last page, if a run has found no page before or after it since it arrived.
-  private var ends = PageEdges<PageID>(before: nil, after: nil)
+  /// The pages before the first and after the last one which a run has looked for in vain since those arrived.
+  private var missing = PageEdges<PageID>(before: nil, after: nil)
 
   /// Creates a state with initial pages, or without pages.
   public init(initialValue: StateValue = []) {
@@ -45,7 +45,7 @@ public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, F
   public var hasInitialValue: Bool { facts.initial != nil }
   /// The number of results without a failure since the creation or the last reset.
   public var valueUpdateCount: Int { facts.valueCount }
-  /// The date of the last result with pages; `nil` before the first result.
+  /// The date of the last result with pages that were stored; `nil` before the first result.
   public var valueLastUpdatedAt: Date? { facts.valueDate }
   /// The last failure; `nil` once a run has succeeded since.
   public var error: Failure? { facts.error }
@@ -58,21 +58,21 @@ public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, F
 extension PaginatedState {
   /// The identifier of the page after the last one; `nil` if there is none.
   public var nextPageId: PageID? {
-    currentValue.last.flatMap { $0.id == ends.after ? nil : $0.edges?.after }
+    currentValue.last?.edges?.after.flatMap { $0 == missing.after ? nil : $0 }
   }
   /// The identifier of the page before the first one; `nil` if there is none.
   public var previousPageId: PageID? {
-    currentValue.first.flatMap { $0.id == ends.before ? nil : $0.edges?.before }
+    currentValue.first?.edges?.before.flatMap { $0 == missing.before ? nil : $0 }
   }
   /// A Boolean value that indicates whether there is a page after the last one.
   ///
-  /// Once a run has found no further page it is `false`, until the last page is replaced or another
-  /// page follows it.
+  /// Once a run has found no further page it is `false`, until a run or a write replaces the last page, an
+  /// optimistic edit gives it another next page, or another page follows it.
   public var hasNextPage: Bool { nextPageId != nil }
   /// A Boolean value that indicates whether there is a page before the first one.
   ///
-  /// Once a run has found no page before it is `false`, until the first page is replaced or another
-  /// page precedes it.
+  /// Once a run has found no page before it is `false`, until a run or a write replaces the first page, an
+  /// optimistic edit gives it another previous page, or another page precedes it.
   public var hasPreviousPage: Bool { previousPageId != nil }
 
   /// A Boolean value that indicates whether a run is scheduled or running.
@@ -180,10 +180,9 @@ extension PaginatedState {
   ) {
     if case .success(let result) = result {
       merge(result, limit: task.context.settings.values.pages.limit)
-      // Nothing was fetched, so the pages are as old as before.
-      if result.pages.isEmpty, result.isPart, let date = facts.valueDate {
-        return facts.succeed(at: date)
-      }
+      let isStored = !result.isPart || result.pages.contains { facts.value.index(id: $0.id) != nil }
+      // The pages are as old as before if none was fetched, or what was fetched is dropped.
+      if !isStored, let date = facts.valueDate { return facts.succeed(at: date) }
     }
     note(result, at: task.box.now())
   }
@@ -206,7 +205,7 @@ extension PaginatedState {
     case .initial where result.pages.allSatisfy({ facts.value.index(id: $0.id) == nil }):
       replaceAll(with: result.pages)
     case .initial, .present:
-      for page in result.pages { replace(with: page) }
+      for page in result.pages { store(page) }
     case .after(let neighbour): add(result, beside: neighbour, offset: 1, limit: limit)
     case .before(let neighbour): add(result, beside: neighbour, offset: 0, limit: limit)
     }
@@ -219,10 +218,13 @@ extension PaginatedState {
     _ result: OperationValue, beside neighbour: PageID, offset: Int, limit: Int
   ) {
     let isAfter = offset == 1
-    if result.pages.isEmpty, (isAfter ? facts.value.last : facts.value.first)?.id == neighbour {
-      setEnds(before: isAfter ? ends.before : neighbour, after: isAfter ? neighbour : ends.after)
+    let end = isAfter ? facts.value.last : facts.value.first
+    if result.pages.isEmpty, let end, end.id == neighbour {
+      setMissing(
+        before: isAfter ? missing.before : end.edges?.before,
+        after: isAfter ? end.edges?.after : missing.after)
     }
-    for page in result.pages { put(page, beside: neighbour, offset: offset) }
+    for page in result.pages { store(page, beside: neighbour, offset: offset) }
     var excess = max(0, facts.value.count - limit)
     if excess > 0, let (page, stamp) = result.newEnd, stamp == facts.stamp {
       facts.value.update(id: page.id) { $0.edges = page.edges }
@@ -238,36 +240,28 @@ extension PaginatedState {
   private mutating func replaceAll(with pages: StateValue) {
     replacedValues.append(facts.value)
     facts.value = pages
-    setEnds(before: nil, after: nil)
+    setMissing(before: nil, after: nil)
   }
 
-  private mutating func setEnds(before: PageID?, after: PageID?) {
-    if before == ends.before, after == ends.after { return }
-    replacedValues.append(ends)
-    ends = PageEdges(before: before, after: after)
+  private mutating func setMissing(before: PageID?, after: PageID?) {
+    if before == missing.before, after == missing.after { return }
+    replacedValues.append(missing)
+    missing = PageEdges(before: before, after: after)
   }
 
-  /// Replaces the page with the same identifier, and returns a Boolean value that indicates whether
-  /// there is one.
-  @discardableResult
-  private mutating func replace(with page: Page) -> Bool {
-    let (before, after) = (ends.before, ends.after)
-    setEnds(before: before == page.id ? nil : before, after: after == page.id ? nil : after)
-    guard let old = facts.value[id: page.id] else { return false }
-    replacedValues.append(old)
-    facts.value[id: page.id] = page
-    return true
-  }
-
-  /// Replaces the page with the same identifier, or inserts the page at an offset from another one
-  /// if that is in the state.
-  private mutating func put(_ page: Page, beside neighbour: PageID, offset: Int) {
-    if replace(with: page) { return }
-    guard let index = facts.value.index(id: neighbour) else { return }
-    facts.value.insert(page, at: index + offset)
-    // There is a page beyond the neighbour now.
-    if offset == 0, ends.before == neighbour { setEnds(before: nil, after: ends.after) }
-    if offset == 1, ends.after == neighbour { setEnds(before: ends.before, after: nil) }
+  /// Replaces the page with the same identifier, or inserts the page at an offset from another one if that is in
+  /// the state. Otherwise the page is dropped.
+  private mutating func store(_ page: Page, beside neighbour: PageID? = nil, offset: Int = 0) {
+    if let old = facts.value[id: page.id] {
+      replacedValues.append(old)
+      facts.value[id: page.id] = page
+    } else if let neighbour, let index = facts.value.index(id: neighbour) {
+      facts.value.insert(page, at: index + offset)
+    }
+    // There may be a page beyond it now.
+    setMissing(
+      before: facts.value.first?.id == page.id ? nil : missing.before,
+      after: facts.value.last?.id == page.id ? nil : missing.after)
   }
 
   /// Removes a task that has ended.

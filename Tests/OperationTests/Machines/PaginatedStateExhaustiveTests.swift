@@ -231,9 +231,6 @@ extension PaginatedStateExhaustiveTests.Walk {
     let task = run.task
     let result = PaginatedResult(kind: run.kind, pages: PaginatedPages(pages), place: place)
     state.update(with: .success(result), for: task)
-    // Without a page, the pages are as old as before.
-    let isPart = result.isPart && pages.isEmpty
-    arrivals.note(.success(()), at: isPart ? arrivals.values.last ?? moment : moment)
     let present = Set(list.map(\.id))
     let isInserted = !present.isSuperset(of: ids)
     switch place {
@@ -244,6 +241,9 @@ extension PaginatedStateExhaustiveTests.Walk {
     case .after, .before, .whole, .initial, .present: break
     }
     list = Self.merged(list, pages, place, limit)
+    // If no page is stored, the pages are as old as before.
+    let isStored = !result.isPart || ids.contains { id in list.contains { $0.id == id } }
+    arrivals.note(.success(()), at: isStored ? moment : arrivals.values.last ?? moment)
     let isOpen = { (id: Int) in place == .whole || ids.contains(id) }
     if ends.before.map(isOpen) == true { ends.before = nil }
     if ends.behind.map(isOpen) == true { ends.behind = nil }

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Operation
 import Testing
 
@@ -178,5 +179,58 @@ import Testing
     try await store.fetchPreviousPage()
     #expect(store.currentValue.ids == [0, 1, 2])
     #expect(store.hasNextPage)
+  }
+
+  @Test(
+    "A last page without another one has a next page while an edit names one, and not after an undo"
+  )
+  func endMarkBelowEdit() async throws {
+    let isLast = Monitor(false)
+    let store = OperationClient(defaults: .quiet()).store(
+      for: Paginated<Int, Int>(
+        path: ["marked"], initialPageId: 1,
+        nextPageId: { page, _ in isLast.value ? nil : page.value }
+      ) { paging, _ in paging.pageId + 1 })
+    try await store.fetchNextPage()
+    isLast.update { $0 = true }
+    #expect(try await store.fetchNextPage() == nil)
+    isLast.update { $0 = false }
+    #expect(store.currentValue.ids == [1] && !store.hasNextPage)
+    await #expect(throws: PageServer.Failed.self) {
+      try await store.optimistically {
+        $0[0].value = 7
+      } while: {
+        #expect(store.nextPageId == 7)
+        throw PageServer.Failed()
+      }
+    }
+    #expect(store.currentValue[0].value == 2 && !store.hasNextPage)
+    await store.optimistically {
+      $0[0].value = 7
+    } while: {
+    }
+    #expect(store.nextPageId == 7)
+    #expect(try await store.fetchNextPage()?.id == 7)
+  }
+
+  @Test("A page that is dropped, as its neighbour was removed, does not make the pages newer")
+  func dateOfDropped() async throws {
+    let server = PageServer()
+    let clock = ManualClock()
+    let store = OperationClient(defaults: .quiet(), clock: clock).store(
+      for: Numbers(server: server))
+    try await store.fetchNextPage()
+    server.close()
+    let next = Task { try await store.fetchNextPage()?.id }
+    await server.pending(1)
+    store.currentValue = .written([5])
+    let date = store.valueLastUpdatedAt
+    await clock.advance(by: .seconds(1))
+    server.open()
+    #expect(try await next.value == 1)
+    #expect(store.currentValue.ids == [5])
+    #expect(store.valueLastUpdatedAt == date)
+    try await store.fetchNextPage()
+    #expect(store.valueLastUpdatedAt == date?.addingTimeInterval(1))
   }
 }
