@@ -22,7 +22,8 @@ public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, F
   public private(set) var activeTasks = IdentifiedArrayOf<OperationTask<OperationValue, Failure>>()
   /// The pages that were replaced or removed since the last ``takeReleased()``.
   private var replacedValues: [any Sendable] = []
-  /// The pages before the first and after the last one which a run has looked for in vain since those arrived.
+  /// The identifiers before the first and after the last page for which a run has found no page since those
+  /// pages arrived.
   private var missing = PageEdges<PageID>(before: nil, after: nil)
 
   /// Creates a state with initial pages, or without pages.
@@ -258,7 +259,7 @@ extension PaginatedState {
     } else if let neighbour, let index = facts.value.index(id: neighbour) {
       facts.value.insert(page, at: index + offset)
     }
-    // There may be a page beyond it now.
+    // If it is the first or the last one, there may be a page beyond it now.
     setMissing(
       before: facts.value.first?.id == page.id ? nil : missing.before,
       after: facts.value.last?.id == page.id ? nil : missing.after)
