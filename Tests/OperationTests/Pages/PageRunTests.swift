@@ -256,8 +256,9 @@ import Testing
     #expect(store.isLoadingInitialPage && !store.isLoadingAllPages)
     store.currentValue = pages
     let second = Task { try await store.fetch(restarting: true) }
-    await store.settles { $0.leaseCount == 2 }
-    #expect(!store.isLoadingInitialPage && store.isLoadingAllPages)
+    // The call joins the run, and restarts it then.
+    await store.settles { $0.isLoadingAllPages }
+    #expect(store.leaseCount == 2 && !store.isLoadingInitialPage)
     server.open()
     _ = try await (first.value, second.value)
     #expect(store.currentValue.ids == [4] && !store.isLoading)
