@@ -182,38 +182,43 @@ import Testing
   }
 
   @Test(
-    "A last page without another one has a next page while an edit names one, and not after an undo"
-  )
-  func endMarkBelowEdit() async throws {
+    "After a call has found no further page, an edit can name one, until it is undone",
+    arguments: [true, false])
+  func endMarkBelowEdit(isNext: Bool) async throws {
     let isLast = Monitor(false)
     let store = OperationClient(defaults: .quiet()).store(
       for: Paginated<Int, Int>(
         path: ["marked"], initialPageId: 1,
-        nextPageId: { page, _ in isLast.value ? nil : page.value }
+        nextPageId: { page, _ in isLast.value ? nil : page.value },
+        previousPageId: { page, _ in isLast.value ? nil : page.value }
       ) { paging, _ in paging.pageId + 1 })
-    try await store.fetchNextPage()
+    let further = { isNext ? store.nextPageId : store.previousPageId }
+    let fetch = {
+      (isNext ? try await store.fetchNextPage() : try await store.fetchPreviousPage())?.id
+    }
+    #expect(try await fetch() == 1)
     isLast.update { $0 = true }
-    #expect(try await store.fetchNextPage() == nil)
+    #expect(try await fetch() == nil)
     isLast.update { $0 = false }
-    #expect(store.currentValue.ids == [1] && !store.hasNextPage)
+    #expect(store.currentValue.ids == [1] && further() == nil)
     await #expect(throws: PageServer.Failed.self) {
       try await store.optimistically {
         $0[0].value = 7
       } while: {
-        #expect(store.nextPageId == 7)
+        #expect(further() == 7)
         throw PageServer.Failed()
       }
     }
-    #expect(store.currentValue[0].value == 2 && !store.hasNextPage)
+    #expect(store.currentValue[0].value == 2 && further() == nil)
     await store.optimistically {
       $0[0].value = 7
     } while: {
     }
-    #expect(store.nextPageId == 7)
-    #expect(try await store.fetchNextPage()?.id == 7)
+    #expect(further() == 7)
+    #expect(try await fetch() == 7)
   }
 
-  @Test("A page that is dropped, as its neighbour was removed, does not make the pages newer")
+  @Test("A page that is dropped, because its neighbour was removed, does not make the others newer")
   func dateOfDropped() async throws {
     let server = PageServer()
     let clock = ManualClock()
