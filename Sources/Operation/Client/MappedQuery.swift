@@ -18,6 +18,8 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
   /// The path of the other query, and the place in the source where `map` was called.
   public var path: OperationPath { base.path.appending(place) }
 
+  /// A type that differs from that of the other query, and is the same whatever its modifiers.
+  public var requestType: any Any.Type { base.transformedRequestType }
   /// The retention of the other query.
   public var retention: OperationRetention? { base.retention }
 
@@ -25,6 +27,11 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
   public func setup(context: inout OperationContext) {
     // Only the number: a retry of this query waits as the client's defaults say.
     context.settings.values.retry.limit = 0
+    // The runs of the other query wait for a connection.
+    context.settings.values.networkMode = .always
+    // Observers of maps of queries with other modifiers share no run.
+    context.settings.values.modifiers +=
+      base.settingUp(OperationContext()).settings.values.modifiers
     context.settings.values.staleness = .when { [base, path] state, context in
       (state as? State).map { $0.isOutdated(at: path, by: base, in: context) }
     }
@@ -116,7 +123,7 @@ extension QueryState {
     else { return true }
     // The date says nothing of a value that came while the run was in flight, or at the same time.
     let version = client.hub.version(of: base.path, readBy: path)
-    if let version, version != store.versionForRun.version { return true }
+    if let version { return version != store.versionForRun.version }
     return store.state.valueLastUpdatedAt.map { $0 > date } ?? false
   }
 }
@@ -134,7 +141,8 @@ extension QueryRequest where State == QueryState<FetchValue, FetchFailure> {
   /// has failed. Its path is that of this query, and one more element for the place in the source
   /// where this is called: so the closure must not capture what differs between calls, unless that is in
   /// the path of this query. An invalidation of this query, and of all paths that begin with its path,
-  /// invalidates both. Modifiers that are applied to the mapped query concern its own store.
+  /// invalidates both. Modifiers that are applied to the mapped query concern its own store, as does a context
+  /// that is passed to a fetch of it.
   ///
   /// - Parameters:
   ///   - fileID: The file of the call.

@@ -6,8 +6,9 @@ extension OperationStore {
   /// When this returns, the handler has been called with the current state, unless a delivery of this
   /// store is in progress; then the call follows it. During exclusive access that is the state before
   /// it, and the changes follow at its end. Handlers are called in the order in which they subscribed,
-  /// on a thread that changes the store, with no lock held. A stale store that runs automatically starts
-  /// a run for its first subscriber. The subscribers hold a lease on it.
+  /// on a thread that changes the store, with no lock held. That thread continues when they have returned, so
+  /// a slow handler also delays a call that is cancelled. A stale store that runs automatically starts a run
+  /// for its first subscriber. The subscribers hold a lease on it.
   ///
   /// - Returns: The subscription, which retains the store.
   public func subscribe(
@@ -163,7 +164,7 @@ extension OperationStore {
   /// The changes, since the subscription, of the value that the runs of other requests read. An equal value is
   /// a change, too: a result that was made from the earlier value is out of date.
   func confirmedChanges(by rules: RequestRules<State>?) -> StreamSource<Void> {
-    let present = { @Sendable [self] in versionForRun.version }
+    let present = { @Sendable [self] in [versionForRun.version, state.errorUpdateCount] }
     return StreamSource { [self] handler in
       // Before the subscription, whose first state may be delivered after a change.
       let first = present()

@@ -1,0 +1,134 @@
+import Foundation
+import ReactiveStreams
+import Testing
+
+@testable import Operation
+
+/// The rules of a map are those of the query that it is made from.
+@Suite(.timeLimit(.minutes(5))) struct MapRuleTests {
+  private let clock = ManualClock(now: Date(timeIntervalSinceReferenceDate: 800_000_000))
+  private let calls = Monitor(0)
+
+  private func client(_ defaults: OperationDefaults = .testing) -> OperationClient {
+    OperationClient(defaults: defaults, clock: clock)
+  }
+
+  private var numbers: Query<Int, any Error> {
+    Query(path: ["numbers"]) { [calls] _ in
+      calls.update {
+        $0 += 1
+        return $0
+      }
+    }
+  }
+
+  /// Returns the map of a query at one place in the source.
+  private func label<Base: QueryRequest<Int, QueryState<Int, any Error>>>(
+    _ base: Base
+  ) -> MappedQuery<Base, String, any Error> where Base.FetchFailure == any Error {
+    base.map { "<\($0)>" }
+  }
+
+  @Test("Maps of a query with several modifiers share a store")
+  func sharedStore() async {
+    let client = client()
+    let reported = await issues {
+      let first = client.store(for: label(numbers))
+      #expect(client.store(for: label(numbers.retry(limit: 1))) === first)
+    }
+    #expect(reported.issues.isEmpty)
+    #expect(client.stores(matching: []).count == 1)
+  }
+
+  @Test("A map brings the stale time of its query")
+  func staleTime() async throws {
+    let client = client()
+    #expect(try await client.ensure(label(numbers.stale(after: .seconds(1000)))) == "<1>")
+    await clock.advance(by: .seconds(10))
+    #expect(try await client.ensure(label(numbers.stale(after: .seconds(1000)))) == "<1>")
+    #expect(try await client.ensure(label(numbers.stale(after: .seconds(5)))) == "<2>")
+  }
+
+  @Test("A map brings the retries of its query")
+  func retries() async throws {
+    let client = client()
+    let query = Query<Int, any Error>(path: ["failing"]) { [calls] context in
+      calls.update { $0 += 1 }
+      guard context.isLastRetryAttempt, context.operationMaxRetries > 0 else { throw Refused() }
+      return calls.value
+    }.backoff(.noBackoff)
+    _ = client.store(for: label(query.retry(limit: 0)))
+    #expect(try await client.fetch(label(query.retry(limit: 2))) == "<3>")
+  }
+
+  @Test("Observers of a map poll its query at the interval of their own")
+  func polls() async {
+    let client = client()
+    let query = numbers.neverStale()
+    let store = client.store(for: label(query.rerun(every: .seconds(1000))))
+    let slow = store.subscribe { _ in }
+    await clock.settle()
+    let rules = store.rules(of: label(query.rerun(every: .seconds(10))))
+    let fast = store.subscribe(by: rules) { _ in }
+    await clock.settle()
+    #expect(calls.value == 1)
+    await clock.advance(by: .seconds(10))
+    await clock.settle()
+    #expect(calls.value == 2 && store.currentValue == "<2>")
+    fast.cancel()
+    slow.cancel()
+  }
+
+  @Test("A map of a query whose clock is ahead is fresh")
+  func clockAhead() async throws {
+    let client = client()
+    let ahead = ManualClock(now: Date(timeIntervalSinceReferenceDate: 900_000_000))
+    let mapped = label(numbers.neverStale().clock(ahead))
+    for _ in 0..<3 { #expect(try await client.ensure(mapped) == "<1>") }
+    #expect(!client.store(for: mapped).isStale)
+  }
+
+  @Test("A map follows the values of its query without a connection")
+  func offline() async {
+    let client = client(
+      OperationDefaults(
+        retryLimit: 0, networkMode: .online, networkObserver: ManualNetworkObserver(.disconnected)))
+    let query = numbers.neverStale()
+    let store = client.store(for: query)
+    store.setResult(to: .success(7))
+    let mapped = client.store(for: label(query))
+    let subscription = mapped.subscribe { _ in }
+    await clock.settle()
+    #expect(mapped.currentValue == "<7>")
+    store.setResult(to: .success(8))
+    await clock.settle()
+    #expect(mapped.currentValue == "<8>" && mapped.status.isSuccess)
+    subscription.cancel()
+  }
+
+  @Test("An observed map has the failure that comes after the value, until the next value")
+  func followedFailure() async throws {
+    let client = client()
+    let failing = Monitor(false)
+    let query = Query<Int, any Error>(path: ["numbers"]) { [calls] _ in
+      calls.update { $0 += 1 }
+      if failing.value { throw Refused() }
+      return calls.value
+    }.neverStale()
+    let mapped = client.store(for: label(query))
+    let subscription = mapped.subscribe { _ in }
+    await clock.settle()
+    #expect(mapped.currentValue == "<1>" && mapped.error == nil)
+    failing.update { $0 = true }
+    await #expect(throws: Refused()) { try await client.fetch(query) }
+    await clock.settle()
+    #expect(mapped.currentValue == "<1>" && mapped.error is Refused)
+    #expect(calls.value == 2)
+    failing.update { $0 = false }
+    try await client.fetch(query)
+    await clock.settle()
+    #expect(mapped.currentValue == "<3>" && mapped.error == nil && !mapped.isStale)
+    #expect(calls.value == 3)
+    subscription.cancel()
+  }
+}
