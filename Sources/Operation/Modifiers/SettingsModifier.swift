@@ -68,8 +68,9 @@ extension OperationRequest {
   /// begin in the order in which they were requested.
   ///
   /// Scopes are those of `serialized(in:)`, which is a limit of one. If requests of one scope have
-  /// different limits, the lowest one applies while it has runs. A run that awaits another one of its own
-  /// scope occupies a place meanwhile: if all do, they wait until one is cancelled.
+  /// different limits, the lowest one applies as long as a run with that limit waits or is in flight. A run
+  /// that awaits another one of its own scope occupies a place meanwhile: if all do, they wait until one is
+  /// cancelled.
   ///
   /// - Parameters:
   ///   - limit: The number of runs. A number below one is reported, and one is used.

@@ -32,7 +32,7 @@ final class SerialQueues: Sendable {
   func remove(_ id: OperationTaskID, from scope: SerialScope) {
     let departure = machine.withLock { $0.remove(id, from: scope) }
     departure.own?.resume()
-    departure.next?.resume()
+    departure.next.forEach { $0.resume() }
     withExtendedLifetime(departure) {}
   }
 

@@ -1,12 +1,13 @@
 /// The machine of serialized and limited runs: a queue for each scope, whose first runs, as many as the
 /// limit of the scope, are the current ones.
 ///
-/// Of several limits of a scope the lowest one applies until the queue is empty.
+/// Of several limits of a scope the lowest one of the runs in its queue applies.
 ///
 /// A scope is stored while its queue has a run.
 struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
   private struct Turn: Sendable, Identifiable {
     let run: TaskNode
+    let limit: Int
     /// The waiter of a queued run whose task waits already.
     var waiter: Waiter?
 
@@ -19,19 +20,41 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
     var run: TaskNode?
     /// The waiter of the run itself.
     var own: Waiter?
-    /// The waiter of the run that has become a current one.
-    var next: Waiter?
+    /// The waiters of the runs that have become current ones.
+    var next: [Waiter] = []
     /// The scope, if its queue is empty now. It is the user's, and so is released without the lock.
     var emptied: SerialScope?
   }
 
   private struct Queue: Sendable {
-    var turns = IdentifiedArrayOf<Turn>()
-    var limit: Int
+    private(set) var turns = IdentifiedArrayOf<Turn>()
+    /// The number of runs with each limit.
+    private var limits: [Int: Int] = [:]
+
+    var limit: Int { limits.keys.min() ?? .max }
 
     mutating func append(_ run: TaskNode, limit: Int) {
-      self.limit = min(self.limit, limit)
-      turns.append(Turn(run: run))
+      turns.append(Turn(run: run, limit: limit))
+      limits[limit, default: 0] += 1
+    }
+
+    mutating func setWaiter(_ waiter: Waiter, of index: Int) -> Waiter? {
+      var replaced: Waiter?
+      turns.update(at: index) { replaced = exchange(&$0.waiter, with: waiter) }
+      return replaced
+    }
+
+    mutating func remove(at place: Int) -> Departure {
+      // The removed run may be a current one. Those have no waiters.
+      let firstQueued = limit - 1
+      let turn = turns.remove(at: place)
+      limits[turn.limit]? -= 1
+      if limits[turn.limit] == 0 { limits[turn.limit] = nil }
+      var departure = Departure(run: turn.run, own: turn.waiter)
+      for index in (0..<min(limit, turns.count)).dropFirst(firstQueued) {
+        turns.update(at: index) { turn in turn.waiter.take().map { departure.next.append($0) } }
+      }
+      return departure
     }
   }
 
@@ -52,7 +75,7 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
   }
 
   mutating func append(_ run: TaskNode, to scope: SerialScope) {
-    scopes[scope, default: Queue(limit: scope.limit)].append(run, limit: scope.limit)
+    scopes[scope, default: Queue()].append(run, limit: scope.limit)
   }
 
   /// Lets a queued run wait. Returns the waiter to continue: this one, if the run is a current one already
@@ -60,9 +83,7 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
   mutating func wait(for id: OperationTaskID, in scope: SerialScope, waiter: Waiter) -> Waiter? {
     guard let queue = scopes[scope], let index = queue.turns.index(id: id), index >= queue.limit
     else { return waiter }
-    let replaced = queue.turns[index].waiter
-    scopes[scope]?.turns.update(id: id) { $0.waiter = waiter }
-    return replaced
+    return scopes[scope]?.setWaiter(waiter, of: index)
   }
 
   /// Removes a run from its queue, wherever it is.
@@ -70,14 +91,8 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
     guard let index = scopes.index(forKey: scope),
       let place = scopes.values[index].turns.index(id: id)
     else { return Departure() }
-    let turn = scopes.values[index].turns.remove(at: place)
-    var departure = Departure(run: turn.run, own: turn.waiter)
-    let (limit, count) = (scopes.values[index].limit, scopes.values[index].turns.count)
-    if count == 0 {
-      departure.emptied = scopes.remove(at: index).key
-    } else if place < limit, limit <= count {
-      scopes.values[index].turns.update(at: limit - 1) { departure.next = $0.waiter.take() }
-    }
+    var departure = scopes.values[index].remove(at: place)
+    if scopes.values[index].turns.isEmpty { departure.emptied = scopes.remove(at: index).key }
     return departure
   }
 }

@@ -2,7 +2,7 @@ import Operation
 import Synchronization
 import Testing
 
-@Suite struct LimitedTests {
+@Suite(.timeLimit(.minutes(5))) struct LimitedTests {
   /// The number of requests in flight, and its maximum.
   private final class Meter: Sendable {
     private let counts = Mutex((now: 0, most: 0))
@@ -108,6 +108,28 @@ import Testing
       try await client.fetch(query(1, until: gates[1]).limited(to: 1, in: "one")) == 1)
     #expect(meter.begun.values == [0, 1])
     subscription.cancel()
+  }
+
+  @Test("A lower limit applies until its run has ended, and then the others begin at once")
+  func lowered() async throws {
+    let gates = (0..<4).map { _ in AsyncGate() }
+    var runs: [Task<Int, any Error>] = []
+    for id in gates.indices {
+      let store = client.store(
+        for: query(id, until: gates[id]).limited(to: id == 1 ? 1 : 4, in: "api"))
+      runs.append(Task { try await store.fetch() })
+      while !store.isLoading { await Task.yield() }
+    }
+    await meter.begun.wait(for: 1)
+    gates[0].open()
+    await meter.begun.wait(for: 2)
+    #expect(meter.begun.values == [0, 1])
+    gates[1].open()
+    await meter.begun.wait(for: 4)
+    gates[2].open()
+    gates[3].open()
+    for run in runs { _ = try await run.value }
+    #expect(meter.most == 2)
   }
 
   @Test("A limit below one is reported, and one is used", arguments: [0, -3])

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Operation
 
-/// In each scope one run is the current one at a time, in the order of the queue. A run that waits
-/// continues exactly once, when it is the current one or is removed from the queue. When the last
-/// run is removed, nothing is left of the scope.
+/// In each scope as many runs are current ones as the lowest limit in its queue allows, in the order of the
+/// queue. A run that waits continues exactly once, when it is a current one or is removed from the queue.
+/// When the last run is removed, nothing is left of the scope.
 @Suite("SerialQueuesMachine, every sequence") struct SerialQueuesExhaustiveTests {
   private enum Step {
     case append(Int), wait(Int), remove(Int)
@@ -13,16 +13,27 @@ import Testing
 
   private struct Walk {
     private let runs = (0..<4).map { _ in TaskNode() }
+    private let limits: [Int]
     private var machine = SerialQueuesMachine<Int>()
-    /// The queue of each scope. The first run is the current one.
+    /// The queue of each scope.
     private var queues: [[Int]] = [[], []]
     private var appended: Set<Int> = []
     private var hasWaited: Set<Int> = []
     private var waiting: Set<Int> = []
 
+    init(limits: [Int]) { self.limits = limits }
+
     /// The first three runs have one scope, the last one has another.
     private func scope(_ index: Int) -> Int { index / 3 }
-    private func key(_ index: Int) -> SerialScope { SerialScope(scope(index)) }
+    private func key(_ index: Int) -> SerialScope {
+      SerialScope(scope(index), limit: limits[index])
+    }
+
+    /// The current runs of the scope of a run.
+    private func current(_ index: Int) -> [Int] {
+      let queue = queues[scope(index)]
+      return Array(queue.prefix(queue.map { limits[$0] }.min() ?? 0))
+    }
 
     mutating func take(_ step: Step) throws -> Bool {
       switch step {
@@ -32,11 +43,10 @@ import Testing
         queues[scope(index)].append(index)
       case .wait(let index):
         guard appended.contains(index), hasWaited.insert(index).inserted else { return false }
-        let queue = queues[scope(index)]
-        let mustWait = queue.contains(index) && queue.first != index
+        let mustWait = queues[scope(index)].contains(index) && !current(index).contains(index)
         let continues = machine.wait(for: runs[index].id, in: key(index), waiter: index)
         try mustHold(
-          continues == (mustWait ? nil : index), "a run waits if there is another one before it")
+          continues == (mustWait ? nil : index), "a run waits if it is no current one")
         if mustWait { waiting.insert(index) }
       case .remove(let index):
         guard appended.contains(index) else { return false }
@@ -48,24 +58,25 @@ import Testing
     }
 
     private mutating func remove(_ index: Int) throws {
-      let wasCurrent = queues[scope(index)].first == index
       let isLast = queues[scope(index)] == [index]
       queues[scope(index)].removeAll { $0 == index }
       let own = waiting.remove(index)
-      let next = wasCurrent ? queues[scope(index)].first.flatMap { waiting.remove($0) } : nil
+      let next = current(index).filter { waiting.remove($0) != nil }
       let departure = machine.remove(runs[index].id, from: key(index))
       try mustHold(departure.own == own, "a removed run does not wait any more")
       try mustHold(
         departure.emptied == (isLast ? key(index) : nil), "the scope is removed with its last run")
       try mustHold(
-        departure.next == next, "\(next ?? -1) continues, and not \(departure.next ?? -1)")
+        departure.next == next, "\(next) continue, and not \(departure.next)")
     }
   }
 
-  @Test("Runs of a scope continue one after the other, in the order of the queue, and once each")
-  func everySequence() {
+  @Test(
+    "Runs of a scope continue in the order of the queue, as many as its lowest limit, and once each",
+    arguments: [[1, 1, 1, 1], [2, 2, 2, 1], [2, 1, 3, 1], [1, 3, 2, 1]])
+  func everySequence(_ limits: [Int]) {
     let events = (0..<4).flatMap { [Step.append($0), .wait($0), .remove($0)] }
-    exhaust("SerialQueuesMachine", events: events, length: 6, from: Walk()) {
+    exhaust("SerialQueuesMachine", events: events, length: 6, from: Walk(limits: limits)) {
       walk, step in try walk.take(step)
     }
   }
