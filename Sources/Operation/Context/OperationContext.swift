@@ -71,6 +71,16 @@ public struct OperationContext: Sendable {
     return context
   }
 
+  /// Returns this context with the value of another one that belongs to the store.
+  func inStore(of other: OperationContext) -> OperationContext {
+    let isBound = { (node: ContextValues) in node.written.value is any StoreBound }
+    let nodes = other.values.map { sequence(first: $0, next: \.next) }
+    guard let bound = nodes?.first(where: isBound) else { return self }
+    var context = self
+    context.values = ContextValues.setting(bound.key, to: bound.written, in: values)
+    return context
+  }
+
   /// Returns whether both are copies of one context.
   func isIdentical(to other: OperationContext) -> Bool {
     values === other.values && run === other.run && settings.isIdentical(to: other.settings)

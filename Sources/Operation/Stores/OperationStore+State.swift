@@ -56,7 +56,7 @@ extension OperationStore {
   public var context: OperationContext {
     get { read { $0.context } }
     set {
-      let new = newValue.leavingRun()
+      let new = newValue.leavingRun().inStore(of: context)
       commit { $0.replaceContext(with: new) }
     }
   }

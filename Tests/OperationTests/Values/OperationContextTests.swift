@@ -232,6 +232,20 @@ extension OperationContext {
     #expect(script.contexts.values.last?.operationClient === other)
   }
 
+  @Test("A context that is set on a store has the store's client, and no value of the one before")
+  func setContext() async throws {
+    let script = Script()
+    let (client, other) = (OperationClient(context: .number(3)), OperationClient())
+    let store = client.store(for: OpenQuery(script: script))
+    for context in [OperationContext(), other.store(for: OpenQuery(script: script)).context] {
+      #expect(store.context.fixtureNumber == 3 || script.attempts > 0)
+      store.context = context
+      try await store.run()
+      let last = try #require(script.contexts.values.last)
+      #expect(last.operationClient === client && last.fixtureNumber == 0)
+    }
+  }
+
   @Test("A store or a client that is created with the context of a run is in no run")
   func leavesRun() async throws {
     let script = Script(failures: 1)
