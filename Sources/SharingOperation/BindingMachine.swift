@@ -301,9 +301,7 @@ struct StateChange<State: OperationState>: Sendable {
   /// A Boolean value that indicates whether there is a new error or no error any more.
   var hasNewError: Bool {
     if old.error == nil, new.error == nil { return false }
-    return !isSameStore || old.errorUpdateCount != new.errorUpdateCount
-      || old.errorLastUpdatedAt != new.errorLastUpdatedAt
-      || (old.error == nil) != (new.error == nil)
+    return !isSameStore || !old.hasSameError(as: new)
   }
 
   /// Returns a function that compares the displayed values in a projection, by counts and dates if they

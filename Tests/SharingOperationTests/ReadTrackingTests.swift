@@ -99,13 +99,15 @@ import Testing
     #expect(wrapper.projectedValue.error == nil)
   }
 
-  @Test("A reader of the error is notified of an error that was set after a reset")
-  func errorBehindReset() async {
+  @Test(
+    "A reader of the error is notified of an error that was set after a reset, also at once",
+    arguments: [0, 1])
+  func errorBehindReset(seconds: Int) async {
     let clock = ManualClock()
     let wrapper = SharedQuery(NumberQuery(number: 1), client: .quiet(clock: clock))
     wrapper.store?.setResult(to: .failure(Refusal(reason: "no")))
     let notified = track { _ = wrapper.projectedValue.error }
-    await clock.advance(by: .seconds(1))
+    await clock.advance(by: .seconds(seconds))
     wrapper.store?.withExclusiveAccess { store in
       store.resetState()
       store.setResult(to: .failure(Refusal(reason: "never")))

@@ -19,6 +19,7 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
     var error: Failure?
     var errorDate: Date?
     var errorCount = 0
+    var errorStamp = ValueStamp.initial
     var isRestoring = false
     var isUnconfirmed = false
   }
@@ -39,6 +40,7 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
   var error: Failure? { extras?.error }
   var errorDate: Date? { extras?.errorDate }
   var errorCount: Int { extras?.errorCount ?? 0 }
+  var errorStamp: ValueStamp { extras?.errorStamp ?? .initial }
   /// Whether a saved value is being loaded.
   var isRestoring: Bool {
     get { extras?.isRestoring ?? false }
@@ -78,6 +80,7 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
     change {
       $0.error = failure
       $0.errorCount += 1
+      $0.errorStamp = .next()
       $0.errorDate = date
     }
   }
@@ -103,7 +106,7 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
 }
 
 /// Identifies a value of a state, also one that cannot be compared: each value that was fetched, set or edited
-/// has a stamp of its own, and the initial one has ``initial``.
+/// has a stamp of its own, and the initial one has ``initial``. Errors have stamps, too.
 package struct ValueStamp: Sendable, Equatable {
   private static let last = Atomic<UInt64>(0)
 
@@ -130,6 +133,7 @@ extension PaginatedState: StampedState {}
 
 extension StampedState {
   fileprivate var stamp: ValueStamp { facts.stamp }
+  fileprivate var errorStamp: ValueStamp { facts.errorStamp }
   fileprivate var isConfirmed: Bool { !facts.isUnconfirmed }
 
   fileprivate mutating func setStamp(_ stamp: ValueStamp, isUnconfirmed: Bool) {
@@ -167,5 +171,15 @@ extension OperationState {
     if let stamp = valueStamp { return stamp == other.valueStamp }
     return valueUpdateCount == other.valueUpdateCount
       && valueLastUpdatedAt == other.valueLastUpdatedAt
+  }
+
+  /// Whether another state of the same store has the same error, or neither has one.
+  package func hasSameError(as other: Self) -> Bool {
+    guard error != nil, other.error != nil else { return error == nil && other.error == nil }
+    if let state = self as? any StampedState {
+      return state.errorStamp == (other as? any StampedState)?.errorStamp
+    }
+    return errorUpdateCount == other.errorUpdateCount
+      && errorLastUpdatedAt == other.errorLastUpdatedAt
   }
 }
