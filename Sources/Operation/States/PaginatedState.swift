@@ -116,11 +116,11 @@ extension PaginatedState {
 }
 
 extension PaginatedState {
-  /// Returns the active run for the initial page if the state has no page; otherwise `nil`.
+  /// Returns the newest active run for the initial page if the state has no page; otherwise `nil`.
   public func taskToJoin(in context: inout OperationContext) -> OperationTaskID? {
     guard currentValue.isEmpty else { return nil }
     context.pageRunKind = .initialPage
-    return activeTasks.first { $0.context.pageRunKind == .initialPage }?.id
+    return activeTasks.last { $0.context.pageRunKind == .initialPage }?.id
   }
 
   /// Writes the current pages into the context of the run. Without pages, it is for the initial one.

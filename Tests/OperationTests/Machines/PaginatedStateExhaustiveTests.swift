@@ -122,7 +122,7 @@ extension PaginatedStateExhaustiveTests.Walk {
     context.pageRunKind = requested
     let joined = state.taskToJoin(in: &context)
     let kind = list.isEmpty ? .initialPage : requested
-    let shared = list.isEmpty ? runs.first { $0.kind == .initialPage } : nil
+    let shared = list.isEmpty ? runs.last { $0.kind == .initialPage } : nil
     try mustHold(
       joined == shared?.task.id, "a run for the initial page joins one that is in flight")
     try mustHold(context.pageRunKind == kind, "the run is for the \(kind)")

@@ -98,6 +98,28 @@ import Testing
     #expect(server.requests == [0] && server.kinds == [.initialPage])
   }
 
+  @Test("After an invalidation, page requests join the newer run for the initial page")
+  func joinsNewerInitialPage() async throws {
+    let server = PageServer()
+    let store = NumberStore.detached(
+      operation: Numbers(server: server), initialState: PaginatedState())
+    server.close()
+    var context = OperationContext()
+    context[Region.self] = "elsewhere"
+    let other = context
+    let first = Task { try await store.fetchNextPage(using: other)?.id }
+    await Settled.when { store.leaseCount == 1 }
+    store.invalidate()
+    let second = Task { try await store.fetchNextPage()?.id }
+    await Settled.when { store.leaseCount == 2 }
+    let third = Task { try await store.fetchPreviousPage(using: other)?.id }
+    await Settled.when { store.leaseCount == 3 }
+    #expect(store.activeTasks.count == 2)
+    server.open()
+    for call in [first, second, third] { #expect(try await call.value == 0) }
+    #expect(server.requests == [0, 0])
+  }
+
   @Test("A failed initial page fails for all joined callers, and the next call fetches it again")
   func initialPageFails() async throws {
     let server = PageServer()
