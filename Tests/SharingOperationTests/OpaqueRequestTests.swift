@@ -21,7 +21,11 @@ private final class Model {
   @SharedQuery(number().stale(after: .seconds(2)), default: 3) var defaulted
   @SharedQuery(number().stale(after: .seconds(2)).retry(limit: 2)) var initial = 4
   @SharedQuery(pages().retry(limit: 1)) var pagesOfNumbers
+  @SharedQuery(pages().retry(limit: 1), default: [.init(id: 7, value: 7)]) var defaultedPages
+  @SharedQuery(pages().retry(limit: 1), select: { $0.count }) var pageCount
   @SharedQuery(change().retry(limit: 1)) var changed
+  @SharedQuery(change().retry(limit: 1), default: 3) var defaultedChange
+  @SharedQuery(change().retry(limit: 1), select: { $0.map { 2 * $0 } }) var doubledChange
 }
 
 @Suite struct OpaqueRequestTests {
@@ -33,7 +37,11 @@ private final class Model {
     #expect(model.defaulted == 3)
     #expect(try await model.$modified.fetch() == 1)
     #expect((model.plain, model.modified, model.defaulted, model.initial) == (1, 1, 1, 1))
+    #expect(model.defaultedPages.map(\.id) == [7] && model.pageCount == 0)
     #expect(try await model.$pagesOfNumbers.value().map(\.value) == [1])
+    #expect(model.defaultedPages.map(\.id) == [0] && model.pageCount == 1)
+    #expect(model.defaultedChange == 3 && model.doubledChange == nil)
     #expect(try await model.$changed.mutate(with: 5) == 5)
+    #expect(model.defaultedChange == 5 && model.doubledChange == 10)
   }
 }
