@@ -124,10 +124,17 @@ import Testing
     while core != nil || client != nil || store != nil || other != nil { await Task.yield() }
   }
 
-  @Test("A stream continues without its wrapper, with a subscription of its own")
+  @Test("A stream continues with a subscription of its own, and does not retain its wrapper")
   func streamOutlives() async {
     let store = client.store(for: NumberQuery(number: 1))
-    var values = Holder(client).$numbers.values.makeAsyncIterator()
+    weak var core: SharedQueryCore<NumberQuery.State>?
+    func makeIterator() -> StateStream<[Int]?>.Iterator {
+      let holder = Holder(client)
+      core = holder.$numbers.core
+      return holder.$numbers.values.makeAsyncIterator()
+    }
+    var values = makeIterator()
+    #expect(core == nil)
     #expect(store.subscriberCount == 1)
     #expect(await values.next() == .some(nil))
     store.currentValue = [1]
