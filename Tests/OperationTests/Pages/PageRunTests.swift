@@ -77,15 +77,19 @@ import Testing
     #expect(try await previous.value == -1)
   }
 
-  @Test("A store without deduplication joins the run for the initial page, in any context")
-  func joinsInitialPage() async throws {
+  /// Returns a closed server, a store without deduplication, and a context with a value.
+  private func detached() -> (server: PageServer, store: NumberStore, context: OperationContext) {
     let server = PageServer()
-    let store = NumberStore.detached(
-      operation: Numbers(server: server), initialState: PaginatedState())
     server.close()
     var context = OperationContext()
     context[Region.self] = "elsewhere"
-    let other = context
+    let numbers = Numbers(server: server)
+    return (server, .detached(operation: numbers, initialState: PaginatedState()), context)
+  }
+
+  @Test("A store without deduplication joins the run for the initial page, in any context")
+  func joinsInitialPage() async throws {
+    let (server, store, other) = detached()
     let calls = [
       Task { try await store.fetchNextPage(using: other)?.id },
       Task { try await store.fetchPreviousPage()?.id },
@@ -100,13 +104,7 @@ import Testing
 
   @Test("After an invalidation, page requests join the newer run for the initial page")
   func joinsNewerInitialPage() async throws {
-    let server = PageServer()
-    let store = NumberStore.detached(
-      operation: Numbers(server: server), initialState: PaginatedState())
-    server.close()
-    var context = OperationContext()
-    context[Region.self] = "elsewhere"
-    let other = context
+    let (server, store, other) = detached()
     let first = Task { try await store.fetchNextPage(using: other)?.id }
     await Settled.when { store.leaseCount == 1 }
     store.invalidate()
