@@ -35,18 +35,19 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
     context.settings.values.staleness = .when { [base, path] state, context in
       (state as? State).map { $0.isOutdated(at: path, by: base, in: context) }
     }
-    context.settings.values.automatic.triggers.append { [base, transform] context, request in
+    context.settings.values.automatic.triggers.append {
+      [base, transform, failure] context, request in
       guard let client = context.operationClient else { return .empty }
       let (store, rules) = client.storeAndRules(for: base)
       return store.confirmedChanges(by: rules).subscribe { signal in
-        // A run in flight may have read the value before this one, so another run has to follow it.
         // A reset starts no run.
-        guard case .element = signal else { return }
+        guard case .element = signal, let value = store.confirmedValue else { return }
         // A run in flight may wait until the other query's run ends, which one that reads a socket does not.
-        if store.state.isLoading, let value = store.confirmedValue {
-          request.store?.yield(transform(value))
+        if store.state.isLoading {
+          request.store?.yield(store.error.map { .failure(failure($0)) } ?? transform(value))
         }
-        request.store?.invalidate(runsObserved: store.confirmedValue != nil)
+        // A run in flight may have read the value before this one, so another run has to follow it.
+        request.store?.invalidateAlone()
       }
     }
   }
@@ -92,7 +93,8 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
     let cause = context.operationRun?.cause
     let isRestarted = context.launch > 0
     // Runs of other causes need not fetch it: the observers of this query observe the other one, too.
-    if isRestarted || cause == .poll || cause == .fetch && !context.acceptsCached {
+    let isForced = cause == .poll || cause == .rerun || cause == .fetch && !context.acceptsCached
+    if isRestarted || isForced {
       return try await store.run(.empty, by: rules, isRestarting: isRestarted)
     }
     // A run that follows a new value must not fetch the next one, even if each value is stale at once, or if

@@ -121,10 +121,8 @@ protocol Rerunnable: AnyObject, Sendable {
   func rerun(by rules: (any RunRules)?, onlyIfStale: Bool)
   /// Displays a result as one that the newest run in flight has yielded; nothing if there is none.
   func yield(_ result: any Sendable)
-  /// Invalidates the value.
-  ///
-  /// - Parameter runsObserved: Whether a run follows if the store is observed. It begins after this.
-  func invalidate(runsObserved: Bool)
+  /// Invalidates the value, and not those of requests that read it. A run follows if the store is observed.
+  func invalidateAlone()
   /// Runs the request, and waits until the run has ended or the calling task is cancelled.
   nonisolated(nonsending) func poll(by rules: (any RunRules)?) async
   /// Reports a rule for a state of another type.

@@ -299,10 +299,12 @@ extension OperationStore {
   ///
   /// The result of a run in flight is displayed when it ends, but the value remains invalidated, and
   /// one run follows, however many invalidations there were.
-  public func invalidate() { invalidate(runsObserved: true) }
+  public func invalidate() { hub.invalidate { $0(OpaqueOperationStore(self)) } }
 
-  func invalidate(runsObserved: Bool) {
-    hub.invalidate(runsObserved: runsObserved) { $0(OpaqueOperationStore(self)) }
+  func invalidateAlone() {
+    _ = perform(.mark)
+    let run = { @Sendable [self] in _ = perform(.rerun(because: .invalidation, after: [])) }
+    if !atEndOfAccess(run) { run() }
   }
 
   func perform(_ step: InvalidationStep) -> InvalidationOutcome {

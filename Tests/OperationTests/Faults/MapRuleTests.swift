@@ -106,6 +106,90 @@ import Testing
     subscription.cancel()
   }
 
+  @Test("A condition of a map has its query called again") func conditionOfMap() async {
+    let network = ManualNetworkObserver(.disconnected)
+    let client = client(OperationDefaults(retryLimit: 0, networkObserver: network))
+    let mapped = label(numbers.neverStale()).rerunOnChange(of: .connected, evenIfFresh: true)
+    let store = client.store(for: mapped)
+    let subscription = store.subscribe { _ in }
+    await clock.settle()
+    #expect(store.currentValue == "<1>")
+    network.set(.connected)
+    await clock.settle()
+    #expect(store.currentValue == "<2>" && calls.value == 2)
+    subscription.cancel()
+  }
+
+  @Test(
+    "An observed reader of a map does not fetch the map's query without an end", arguments: 0..<2)
+  func readerOfMap(kind: Int) async {
+    let client = client()
+    let failing = Monitor(false)
+    let query = Query<Int, any Error>(path: ["numbers"]) { [calls] _ in
+      calls.update { $0 += 1 }
+      if failing.value, calls.value < 50 { throw Refused() }
+      return calls.value
+    }
+    let base = kind == 0 ? query.stale(after: .seconds(1000)) : query.stale(after: .zero)
+    let mapped = label(base)
+    let reader = Query<String, any Error>(path: ["reader"]) { context in
+      try await context.ensure(mapped)
+    }
+    let subscriptions = [
+      client.store(for: mapped).subscribe { _ in },
+      client.store(for: reader).subscribe { _ in },
+    ]
+    await clock.settle()
+    let count = calls.value
+    failing.update { $0 = kind == 0 }
+    _ = try? await client.fetch(base)
+    await clock.settle()
+    #expect(calls.value == count + 1)
+    #expect(client.store(for: reader).currentValue != nil)
+    for subscription in subscriptions { subscription.cancel() }
+  }
+
+  @Test("A reset of a query while a run of its observed map is in flight starts no run")
+  func resetInFlight() async {
+    let client = client()
+    let gate = AsyncGate()
+    let query = Query<Int, any Error>(path: ["numbers"]) { [calls] _ in
+      calls.update { $0 += 1 }
+      await gate.wait()
+      return calls.value
+    }
+    let store = client.store(for: label(query))
+    let subscription = store.subscribe { _ in }
+    await calls.wait { $0 == 1 }
+    client.reset(query)
+    gate.open()
+    await clock.settle()
+    #expect(calls.value == 1 && !store.isLoading && store.currentValue == nil)
+    subscription.cancel()
+  }
+
+  @Test("An observed map has a failure that its query yields")
+  func yieldedFailure() async {
+    let client = client()
+    let gate = AsyncGate()
+    let query = Query<Int, any Error>(path: ["numbers"]) { _, continuation in
+      continuation.yield(1)
+      continuation.yield(error: Refused())
+      await gate.wait()
+      return 2
+    }
+    let store = client.store(for: label(query))
+    let states = Monitor<[String]>([])
+    let subscription = store.subscribe { event in
+      guard case .stateChanged(let state) = event else { return }
+      states.update { $0.append("\(state.currentValue ?? "none") \(state.error == nil)") }
+    }
+    await states.wait { $0.last == "<1> false" }
+    gate.open()
+    await states.wait { $0.last == "<2> true" }
+    subscription.cancel()
+  }
+
   @Test("An observed map has the failure that comes after the value, until the next value")
   func followedFailure() async throws {
     let client = client()

@@ -51,6 +51,18 @@ struct RefusingStorageTests {
     #expect(storage.entries["values/posts"]?.text.contains("post 1") == true)
   }
 
+  @Test("A value whose entry is damaged is reported as what it is, and is fetched")
+  func damagedValue() async throws {
+    let client = client(
+      PickyStorage(
+        base: storage,
+        beforeLoading: { throw StorageError.damaged(key: $0, file: "", reason: "torn") }))
+    let reports = try await issues {
+      try await client.fetch(savedPosts(fetches).persisted())
+    }.issues
+    #expect(reports.map(\.kind) == [.unreadableEntry])
+  }
+
   @Test("What is to be removed and cannot be listed is removed later, and other values are saved")
   func failedListing() async throws {
     storage.entries = ["values/posts/1": savedEntry("{}")]

@@ -104,7 +104,8 @@ extension StorePersistence {
           restored = await decode(entry, in: store.context)
         }
       } catch {
-        report(.storageFailure, "was not loaded", because: error)
+        let isAboutEntry = (error as? StorageError)?.isAboutEntry == true
+        report(isAboutEntry ? .unreadableEntry : .storageFailure, "was not loaded", because: error)
       }
       finish(store, restored)
     }
