@@ -35,17 +35,14 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
     context.settings.values.staleness = .when { [base, path] state, context in
       (state as? State).map { $0.isOutdated(at: path, by: base, in: context) }
     }
-    context.settings.values.automatic.triggers.append {
-      [base, transform, failure] context, request in
+    context.settings.values.automatic.triggers.append { [self] context, request in
       guard let client = context.operationClient else { return .empty }
       let (store, rules) = client.storeAndRules(for: base)
       return store.confirmedChanges(by: rules).subscribe { signal in
         // A reset starts no run.
-        guard case .element = signal, let value = store.confirmedValue else { return }
+        guard case .element = signal, store.confirmedValue != nil else { return }
         // A run in flight may wait until the other query's run ends, which one that reads a socket does not.
-        if store.state.isLoading {
-          request.store?.yield(store.error.map { .failure(failure($0)) } ?? transform(value))
-        }
+        if store.state.isLoading { yieldPresent(of: store) { request.store?.yield($0) } }
         // A run in flight may have read the value before this one, so another run has to follow it.
         request.store?.invalidateAlone()
       }
@@ -105,11 +102,22 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
       throw error
     }
     // The other query displays it, too, until its run in flight has ended.
-    if store.state.isLoading, !store.isUsable(by: rules), let value = store.confirmedValue {
-      continuation.yield(with: transform(value))
+    if store.state.isLoading, !store.isUsable(by: rules) {
+      yieldPresent(of: store, to: continuation.yield(with:))
     }
     return try await store.ensure(
       by: rules, isForRun: true, ignoringAge: isFollowing, present: { $0 }, fetched: { $0 })
+  }
+}
+
+extension MappedQuery {
+  /// Yields what the other query displays: its value, and the failure that came after it.
+  private func yieldPresent(
+    of store: OperationStore<Base.State>, to yield: (Result<Value, Failure>) -> Void
+  ) {
+    guard let value = store.confirmedValue else { return }
+    yield(transform(value))
+    if let error = store.error { yield(.failure(failure(error))) }
   }
 }
 

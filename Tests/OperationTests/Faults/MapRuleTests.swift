@@ -160,7 +160,8 @@ import Testing
     }
     let store = client.store(for: label(query))
     let subscription = store.subscribe { _ in }
-    await calls.wait { $0 == 1 }
+    // The map's run waits for that of the query, which the subscriber holds, too.
+    await Settled.when { client.store(for: query).leaseCount == 2 }
     client.reset(query)
     gate.open()
     await clock.settle()
