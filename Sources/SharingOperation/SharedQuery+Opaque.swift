@@ -51,8 +51,8 @@ extension SharedQuery {
   /// Creates a wrapper of the store for a paginated request, whose type may be opaque, also with modifiers,
   /// that displays a part of the pages.
   ///
-  /// - Parameter select: Returns the part. It is called on any thread, with no lock held, whenever the value
-  ///   is read or compared, and must be quick.
+  /// The closure is called on any thread, with no lock held, whenever the value is read or compared, and must
+  /// be quick.
   public init<Request: StatefulOperationRequest, PageID, PageValue, Failure, Selected>(
     _ request: Request, client: OperationClient? = nil,
     select: @escaping @Sendable (PaginatedPages<PageID, PageValue>) -> Selected
@@ -85,8 +85,8 @@ extension SharedQuery {
   /// Creates a wrapper of the store for a mutation, whose type may be opaque, also with modifiers, that
   /// displays a part of the value.
   ///
-  /// - Parameter select: Returns the part. It is called on any thread, with no lock held, whenever the value
-  ///   is read or compared, and must be quick.
+  /// The closure is called on any thread, with no lock held, whenever the value is read or compared, and must
+  /// be quick.
   public init<Request: StatefulOperationRequest, Arguments, Value, Failure, Selected>(
     _ request: Request, client: OperationClient? = nil,
     select: @escaping @Sendable (Value?) -> Selected
