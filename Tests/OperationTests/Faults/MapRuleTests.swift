@@ -172,11 +172,13 @@ import Testing
   @Test("An observed map has a failure that its query yields")
   func yieldedFailure() async {
     let client = client()
-    let gate = AsyncGate()
+    let gates = (0..<3).map { _ in AsyncGate() }
     let query = Query<Int, any Error>(path: ["numbers"]) { _, continuation in
+      await gates[0].wait()
       continuation.yield(1)
+      await gates[1].wait()
       continuation.yield(error: Refused())
-      await gate.wait()
+      await gates[2].wait()
       return 2
     }
     let store = client.store(for: label(query))
@@ -185,8 +187,12 @@ import Testing
       guard case .stateChanged(let state) = event else { return }
       states.update { $0.append("\(state.currentValue ?? "none") \(state.error == nil)") }
     }
+    await Settled.when { client.store(for: query).leaseCount == 2 }
+    gates[0].open()
+    await states.wait { $0.last == "<1> true" }
+    gates[1].open()
     await states.wait { $0.last == "<1> false" }
-    gate.open()
+    gates[2].open()
     await states.wait { $0.last == "<2> true" }
     subscription.cancel()
   }
