@@ -34,6 +34,11 @@ extension PaginatedPage: Hashable where Value: Hashable {
   }
 }
 
+extension PaginatedPage: Codable where ID: Codable, Value: Codable {
+  /// The edges are not saved: the request finds them again.
+  private enum CodingKeys: CodingKey { case id, value }
+}
+
 extension PaginatedPage: CustomStringConvertible, CustomDebugStringConvertible {
   /// The identifier and the value, such as `PaginatedPage(id: 0, value: ["a"])`.
   public var description: String {

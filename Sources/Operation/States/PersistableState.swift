@@ -61,26 +61,3 @@ extension PaginatedState: PersistableState {
     saved pages: inout PaginatedPages<PageID, PageValue>, in context: OperationContext
   ) { prepare(&pages, in: context) }
 }
-
-extension PaginatedPage: Codable where ID: Codable, Value: Codable {
-  private enum CodingKeys: String, CodingKey { case id, value }
-
-  /// Decodes the identifier and the value.
-  ///
-  /// - Throws: The error of the decoder.
-  public init(from decoder: any Decoder) throws {
-    let container = try decoder.container(keyedBy: CodingKeys.self)
-    self.init(
-      id: try container.decode(ID.self, forKey: .id),
-      value: try container.decode(Value.self, forKey: .value))
-  }
-
-  /// Encodes the identifier and the value.
-  ///
-  /// - Throws: The error of the encoder.
-  public func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encode(id, forKey: .id)
-    try container.encode(value, forKey: .value)
-  }
-}
