@@ -109,10 +109,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     paginated: Request, initialValue: PaginatedPages<PageID, PageValue> = [],
     initialContext: OperationContext = OperationContext()
   ) -> OperationStore<State>
-  where
-    Request.PageID == PageID, Request.PageValue == PageValue, Request.PageFailure == PageFailure,
-    State == PaginatedState<PageID, PageValue, PageFailure>
-  {
+  where Request.State == State, State == PaginatedState<PageID, PageValue, PageFailure> {
     detached(
       operation: paginated, initialState: State(initialValue: initialValue),
       initialContext: initialContext)
@@ -124,11 +121,7 @@ public final class OperationStore<State: OperationState>: Sendable {
     mutation: Request, initialValue: MutateValue? = nil,
     initialContext: OperationContext = OperationContext()
   ) -> OperationStore<State>
-  where
-    Request.Arguments == Arguments, Request.MutateValue == MutateValue,
-    Request.MutateFailure == MutateFailure,
-    State == MutationState<Arguments, MutateValue, MutateFailure>
-  {
+  where Request.State == State, State == MutationState<Arguments, MutateValue, MutateFailure> {
     detached(
       operation: mutation, initialState: State(initialValue: initialValue),
       initialContext: initialContext)
