@@ -32,6 +32,16 @@ package final class DeliveryShell<Machine: DeliveryMachine>: DeliveryDrainer {
     passing event: (Machine) -> Machine.Event, _ action: @escaping @Sendable () -> Void
   ) { commit { $0.deliveries.notify(Subscriber { _ in action() }, of: event($0)) } }
 
+  /// Returns a source that sends the present event and each later one, and ends when a broadcast does.
+  package func source(
+    until end: Broadcast<Never>, present: @escaping @Sendable (Machine) -> Machine.Event
+  ) -> StreamSource<Machine.Event> {
+    let events = StreamSource { [self] handler in
+      subscribe({ handler(.element($0)) }) { $0.deliveries.subscribe($1, initially: present($0)) }
+    }
+    return events.ending(with: end) { [self] in afterDeliveries(passing: present, $0) }
+  }
+
   /// Adds a subscriber in a transition that returns its identifier.
   ///
   /// - Parameter onCancel: Called after the subscriber was removed.

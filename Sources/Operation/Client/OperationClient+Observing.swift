@@ -9,8 +9,7 @@ extension OperationClient {
 
   /// A stream of the activity: the current one, then each change. A slow reader gets the newest one.
   public var activities: StateStream<OperationActivity> {
-    StateStream(
-      hub.ending(hub.activity.source, after: hub.activity.afterDeliveries), areEqual: ==)
+    StateStream(hub.activity.source(until: hub.closing), areEqual: ==)
   }
 
   /// The events that are sent after an iterator of the stream is made. Of unread events the newest

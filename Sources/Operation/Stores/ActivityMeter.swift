@@ -44,19 +44,9 @@ final class ActivityMeter: Sendable, Observable {
     return shell.withLock { $0.activity }
   }
 
-  var source: StreamSource<OperationActivity> {
-    StreamSource { [shell] handler in
-      shell.subscribe {
-        handler(.element($0))
-      } by: {
-        $0.deliveries.subscribe($1, initially: $0.activity)
-      }
-    }
-  }
-
-  /// Calls an action when what is queued has been delivered, and at once if nothing is.
-  func afterDeliveries(_ action: @escaping @Sendable () -> Void) {
-    shell.afterDeliveries(passing: { $0.activity }, action)
+  /// The activities, beginning with the present one, until a broadcast ends.
+  func source(until end: Broadcast<Never>) -> StreamSource<OperationActivity> {
+    shell.source(until: end) { $0.activity }
   }
 
   func move(_ kind: OperationKind, from old: ActivityPhase, to new: ActivityPhase) {

@@ -32,14 +32,7 @@ public final class OperationOutbox: Sendable {
   /// The calls, as a stream: the present ones, and those after each change; the newest ones win. It ends
   /// when the client is shut down.
   public var values: StateStream<[OutboxCall]> {
-    let calls = StreamSource<[OutboxCall]> { [shell] handler in
-      shell.subscribe({ handler(.element($0)) }) {
-        $0.deliveries.subscribe($1, initially: $0.calls)
-      }
-    }
-    return StateStream(
-      calls.ending(with: closing) { [shell] in shell.afterDeliveries(passing: { $0.calls }, $0) },
-      areEqual: ==)
+    StateStream(shell.source(until: closing) { $0.calls }, areEqual: ==)
   }
 
   /// Reads the calls of earlier programs, which are listed then. It resumes none.
