@@ -106,13 +106,6 @@ extension PaginatedState {
   public mutating func setPaused(_ isPaused: Bool, _ id: OperationTaskID) {
     activeTasks[id: id]?.isPaused = isPaused
   }
-
-  /// The status: paused or loading while runs are active, and otherwise the last result.
-  public var status: OperationStatus<StatusValue, Failure> {
-    if isLoading { return isPaused ? .paused : .loading }
-    if let error { return .result(.failure(error)) }
-    return valueLastUpdatedAt == nil ? .idle : .result(.success(currentValue))
-  }
 }
 
 extension PaginatedState {
