@@ -196,10 +196,7 @@ extension MutationState {
     guard removeActive(task) else { return }
     if let old = overlap.end(task.id) { replacedValues.append(old) }
     if attempts.index(id: task.id) != nil { activeAttemptCount -= 1 }
-    attempts.update(id: task.id) { attempt in
-      attempt.isActive = false
-      attempt.isPaused = false
-    }
+    attempts.update(id: task.id) { $0.isActive = false }
     removeOldAttempts()
     guard let arguments = Self.arguments(of: task) else { return }
     if let latestEnded {
