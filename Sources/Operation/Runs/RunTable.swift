@@ -121,13 +121,10 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   ) -> TaskCore<Value, Failure>? {
     let hash = context.valuesHash
     let ids = idsByHash.map { ($0[hash] ?? []).sorted() } ?? table.slots.map { $0.id }
-    for id in ids {
-      guard let record = table[id], !record.isOutdated(since: epoch) else { continue }
-      if record.context.valuesHash == hash, record.context.isEquivalent(to: context) {
-        return record.core
-      }
-    }
-    return nil
+    return ids.lazy.compactMap { table[$0] }.first {
+      !$0.isOutdated(since: epoch) && $0.context.valuesHash == hash
+        && $0.context.isEquivalent(to: context)
+    }?.core
   }
 
   /// The runs for the same pages: a user's predicate cannot see in a context which pages a run is for.
