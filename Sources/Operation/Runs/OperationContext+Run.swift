@@ -116,16 +116,16 @@ package protocol RunInput: AnyObject, Sendable {
   /// The part that is equal in two runs that are the same.
   var value: any Sendable { get }
   /// The call in the outbox that the run makes again; `nil` for any other run.
-  var savedCall: (any AnyObject & Sendable)? { get }
+  var savedCall: (any Sendable)? { get }
 }
 
 /// The arguments of a mutation.
 package final class RunArguments<Arguments: Sendable>: RunInput {
   let arguments: Arguments
   /// The call in the outbox that the run makes again.
-  package let savedCall: (any AnyObject & Sendable)?
+  package let savedCall: (any Sendable)?
 
-  package init(_ arguments: Arguments, savedCall: (any AnyObject & Sendable)? = nil) {
+  package init(_ arguments: Arguments, savedCall: (any Sendable)? = nil) {
     self.arguments = arguments
     self.savedCall = savedCall
   }
@@ -140,5 +140,5 @@ final class PageRunInput: RunInput {
   init(_ kind: PaginatedRunKind) { self.kind = kind }
 
   var value: any Sendable { kind }
-  var savedCall: (any AnyObject & Sendable)? { nil }
+  var savedCall: (any Sendable)? { nil }
 }

@@ -25,7 +25,7 @@ private final class Driver {
   func begin(
     _ entry: OutboxEntry, _ run: OperationTaskID = .next(), resumption: Int = 1
   ) -> Bool {
-    machine.begin(ResumedCall(entry, resumption), .init(id: run) {})
+    machine.begin(ResumedCall(entry: entry, resumption: resumption), .init(id: run) {})
   }
   func suspend(_ entry: OutboxEntry, as status: OutboxCall.Status, by run: OperationTaskID) {
     machine.suspend(entry, as: status, by: run)
@@ -36,7 +36,7 @@ private final class Driver {
   func drop(_ entry: OutboxEntry) -> Bool { machine.drop(entry) != nil }
   func contains(_ entry: OutboxEntry) -> Bool { machine.contains(entry) }
   func suspendIfIdle(_ entry: OutboxEntry, _ resumption: Int) {
-    machine.suspendIfIdle(ResumedCall(entry, resumption))
+    machine.suspendIfIdle(ResumedCall(entry: entry, resumption: resumption))
   }
   func attempts(of entry: OutboxEntry) -> Int? { machine.call(of: entry)?.attempts }
 }

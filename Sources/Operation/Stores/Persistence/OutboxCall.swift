@@ -46,14 +46,9 @@ struct OutboxEntry: Sendable, Hashable {
 }
 
 /// One resumption of a call: of several, the last one makes it.
-final class ResumedCall: Sendable {
+struct ResumedCall: Sendable {
   let entry: OutboxEntry
   let resumption: Int
-
-  init(_ entry: OutboxEntry, _ resumption: Int) {
-    self.entry = entry
-    self.resumption = resumption
-  }
 }
 
 extension OutboxCall {

@@ -120,7 +120,7 @@ struct OutboxMachine: DeliveryMachine {
       $0.resumptions += 1
       resumption = $0.resumptions
     }
-    return isResumed ? ResumedCall(entry, resumption) : nil
+    return isResumed ? ResumedCall(entry: entry, resumption: resumption) : nil
   }
 
   /// The run of a resumed call begins. Returns `false` if the call has ended, or was resumed once more.
