@@ -20,8 +20,7 @@ extension OperationClient {
   ///
   /// - Parameter buffering: The policy for events that arrive faster than the reader takes them.
   public func events(buffering: StreamBuffering) -> EventStream<OperationClientEvent> {
-    EventStream(
-      hub.ending(hub.events.source, after: hub.events.afterDeliveries), buffering: buffering)
+    EventStream(hub.events.source(until: hub.closing), buffering: buffering)
   }
 
   /// Returns a source that also ends when the client is shut down.

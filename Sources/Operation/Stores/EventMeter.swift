@@ -43,14 +43,10 @@ final class EventMeter: Sendable {
     }
   }
 
-  /// The events that are sent to the subscribers.
-  var source: StreamSource<OperationClientEvent> {
+  /// Returns a source of the events that are sent to the subscribers, until another broadcast ends.
+  func source(until end: Broadcast<Never>) -> StreamSource<OperationClientEvent> {
     StreamSource { [self] handler in subscribe { handler(.element($0)) } }
-  }
-
-  /// Calls an action when the events that are queued have been delivered, and at once if there are none.
-  func afterDeliveries(_ action: @escaping @Sendable () -> Void) {
-    broadcast.afterDeliveries(action)
+      .ending(with: end, after: broadcast.afterDeliveries)
   }
 
   /// Begins to collect changes for a reader, until the subscription ends, or there is another reader.
