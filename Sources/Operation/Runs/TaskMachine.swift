@@ -23,11 +23,9 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
   private(set) var launch = 0
   /// The raw priority of the highest caller that joined. A Swift task that is attached later gets it.
   private(set) var requestedPriority: UInt8?
-  private var waiters = Waiters()
+  private(set) var waiters = Waiters()
 
-  var isEnded: Bool { progress.isEnded }
   var output: Output? { if case .ended(let output) = phase { output } else { nil } }
-  var waiterCount: Int { waiters.count }
 
   /// Starts the task. Returns whether it was scheduled until now.
   mutating func start() -> Bool {
@@ -63,7 +61,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
   ///
   /// - Parameter output: The output that waiters receive now; `nil` if they wait for the end.
   mutating func cancel(with output: Output?) -> (resumed: Waiters, cancelled: Task<Void, Never>?) {
-    guard !isEnded else { return (Waiters(), nil) }
+    guard !progress.isEnded else { return (Waiters(), nil) }
     progress.insert(.cancelled)
     let task: Task<Void, Never>? = if case .running(let task) = phase { task } else { nil }
     return (output.map { end(with: $0) } ?? Waiters(), task)
@@ -71,7 +69,7 @@ struct TaskMachine<Output: Sendable, Waiter: Sendable>: Sendable {
 
   /// Ends the task. Returns the waiters.
   mutating func end(with output: Output) -> Waiters {
-    guard !isEnded else { return Waiters() }
+    guard !progress.isEnded else { return Waiters() }
     phase = .ended(output)
     progress.insert(.ended)
     return exchange(&waiters, with: Waiters())

@@ -49,7 +49,7 @@ import Testing
       case .cancelFirst, .cancelSecond: return try cancelWait(step == .cancelFirst ? 0 : 1)
       }
       try mustHold(machine.output == output, "the output is the first one")
-      try mustHold(machine.waiterCount == waiting.count, "\(waiting) are waiting")
+      try mustHold(machine.waiters.count == waiting.count, "\(waiting) are waiting")
       try mustHold(machine.progress.hasStarted == hasStarted, "hasStarted is right")
       try mustHold(machine.progress.isCancelled == isCancelled, "isCancelled is right")
       return true

@@ -60,7 +60,7 @@ import Testing
     "A cancellation with an output ends the task, unless it has ended", arguments: [0, 1, 2, 3])
   func cancelWithOutput(state: Int) {
     var machine = Self.all[state]
-    let isOver = machine.isEnded
+    let isOver = machine.progress.isEnded
     _ = machine.wait(one, waiter: 7)
     #expect(machine.cancel(with: 2).resumed.elements == (isOver ? [] : [7]))
     #expect(machine.output == (isOver ? 1 : 2))
@@ -73,10 +73,10 @@ import Testing
   @Test("A cancellation without an output does not resume the waiters", arguments: [0, 1, 2, 3])
   func cancelWithoutOutput(state: Int) {
     var machine = Self.all[state]
-    let isOver = machine.isEnded
+    let isOver = machine.progress.isEnded
     _ = machine.wait(one, waiter: 7)
     #expect(machine.cancel(with: nil).resumed.elements == [])
-    #expect(machine.isEnded == isOver)
+    #expect(machine.progress.isEnded == isOver)
     #expect(machine.progress.isCancelled == !isOver)
     #expect(machine.end(with: 4).elements == (isOver ? [] : [7]))
     #expect(machine.output == (isOver ? 1 : 4))
@@ -85,21 +85,21 @@ import Testing
   @Test("The end resumes every waiter once", arguments: [0, 1, 2, 3])
   func end(state: Int) {
     var machine = Self.all[state]
-    let isOver = machine.isEnded
+    let isOver = machine.progress.isEnded
     _ = machine.wait(one, waiter: 7)
     _ = machine.wait(other, waiter: 8)
-    #expect(machine.waiterCount == (isOver ? 0 : 2))
+    #expect(machine.waiters.count == (isOver ? 0 : 2))
     #expect(machine.end(with: 4).elements.sorted() == (isOver ? [] : [7, 8]))
     #expect(machine.end(with: 5).elements == [])
     #expect(machine.output == (isOver ? 1 : 4))
-    #expect(machine.waiterCount == 0)
+    #expect(machine.waiters.count == 0)
   }
 
   @Test("A waiter suspends before the end, and gets the output after it", arguments: 0...3)
   func wait(state: Int) {
     var machine = Self.all[state]
     #expect(machine.wait(one, waiter: 7) == (state < 3 ? nil : 1))
-    #expect(machine.waiterCount == (state < 3 ? 1 : 0))
+    #expect(machine.waiters.count == (state < 3 ? 1 : 0))
   }
 
   @Test("A wait that has not begun cannot be cancelled", arguments: 0...3)
@@ -165,8 +165,8 @@ import Testing
     let waiting = trace.suspended.keys.filter { trace.resumed[$0] == nil }.count
     return trace.starts <= 1
       && trace.resumed.allSatisfy { $1 == 1 && trace.suspended[$0] != nil }
-      && trace.machine.waiterCount == waiting
-      && (!trace.machine.isEnded || waiting == 0)
+      && trace.machine.waiters.count == waiting
+      && (!trace.machine.progress.isEnded || waiting == 0)
       && (trace.output == nil || trace.machine.output == trace.output)
   }
 
