@@ -133,7 +133,7 @@ extension OperationStore {
     let new = CurrentWork.without {
       settings.values.automatic.controllers.compactMap { $0(self) }
     }
-    commit { $0.observation.didNotify(new, isObserved: false) }
+    commit { $0.observation.notified = (new, false) }
     notifyControllers()
   }
 
@@ -143,7 +143,7 @@ extension OperationStore {
     while let (controllers, isObserved) = commit({ $0.controllersToNotify() }) {
       // A task that a controller starts does not work for the run whose request subscribes.
       CurrentWork.without { for controller in controllers { controller.notify(isObserved) } }
-      commit { $0.observation.didNotify(controllers, isObserved: isObserved) }
+      commit { $0.observation.notified = (controllers, isObserved) }
     }
   }
 }

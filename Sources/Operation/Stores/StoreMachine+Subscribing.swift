@@ -21,7 +21,7 @@ struct StoreObservation<State: OperationState>: Sendable {
   private var lastID = 0
   /// The controllers, and whether they were last notified that the store is observed. `nil` while a thread
   /// attaches or notifies them, which checks again when it has.
-  private var notified: (controllers: [AttachedController], isObserved: Bool)?
+  var notified: (controllers: [AttachedController], isObserved: Bool)?
 
   /// The rules of each group.
   var rules: [Rules?] { groups.map { $0.rules } }
@@ -52,18 +52,6 @@ struct StoreObservation<State: OperationState>: Sendable {
     guard let index = groups.firstIndex(where: { $0.id == group }) else { return new }
     groups[index].triggers = new
     return nil
-  }
-
-  /// The controllers were attached, or notified.
-  mutating func didNotify(_ controllers: [AttachedController], isObserved: Bool) {
-    notified = (controllers, isObserved)
-  }
-
-  /// Returns the controllers that the calling thread has to notify, if no other thread does.
-  mutating func controllersToNotify(isObserved: Bool) -> [AttachedController]? {
-    guard let (controllers, wasObserved) = notified, wasObserved != isObserved else { return nil }
-    notified = nil
-    return controllers
   }
 }
 
@@ -102,9 +90,13 @@ extension StoreMachine {
     return (subscriber, group?.triggers, isLast ? releaseObserverLeases() : [])
   }
 
-  /// Returns the controllers to notify, and of what.
+  /// Returns the controllers that the calling thread has to notify, if no other thread does, and of what.
   mutating func controllersToNotify() -> (controllers: [AttachedController], isObserved: Bool)? {
     let isObserved = deliveries.subscriberCount > 0
-    return observation.controllersToNotify(isObserved: isObserved).map { ($0, isObserved) }
+    guard let (controllers, wasObserved) = observation.notified, wasObserved != isObserved else {
+      return nil
+    }
+    observation.notified = nil
+    return (controllers, isObserved)
   }
 }

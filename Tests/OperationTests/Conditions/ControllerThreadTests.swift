@@ -169,14 +169,14 @@ private final class Rendezvous: Sendable {
     var machine = StoreMachine(state: Number(initialValue: nil), context: OperationContext())
     let first = machine.subscribe(Subscriber { _ in }).id
     #expect(machine.controllersToNotify() == nil, "the controllers are not known yet")
-    machine.observation.didNotify([], isObserved: false)
+    machine.observation.notified = ([], false)
     #expect(machine.controllersToNotify()?.isObserved == true)
     #expect(machine.controllersToNotify() == nil, "another thread notifies")
     _ = machine.unsubscribe(first)
     #expect(machine.controllersToNotify() == nil)
-    machine.observation.didNotify([], isObserved: true)
+    machine.observation.notified = ([], true)
     #expect(machine.controllersToNotify()?.isObserved == false)
-    machine.observation.didNotify([], isObserved: false)
+    machine.observation.notified = ([], false)
     #expect(machine.controllersToNotify() == nil, "the controllers were notified")
     let second = machine.subscribe(Subscriber { _ in }).id
     _ = machine.unsubscribe(second)

@@ -44,7 +44,7 @@ import Testing
       case .nextNotification: try nextNotification()
       case .notified:
         guard let notification = isNotifying else { return false }
-        driver.machine.observation.didNotify([], isObserved: notification)
+        driver.machine.observation.notified = ([], notification)
         (isNotifying, lastNotified) = (nil, notification)
       }
       return true
