@@ -164,7 +164,7 @@ extension PaginatedState {
     with result: Result<StateValue, Failure>, using context: OperationContext
   ) {
     if case .success(let pages) = result { replaceAll(with: pages) }
-    note(result, at: context.now())
+    facts.note(result, at: context.now())
   }
 
   /// Stores a result of a run.
@@ -178,15 +178,7 @@ extension PaginatedState {
       // The pages are as old as before if none was fetched, or what was fetched is dropped.
       if !isStored, let date = facts.valueDate { return facts.succeed(at: date) }
     }
-    note(result, at: task.box.now())
-  }
-
-  /// Notes a result, whose pages are in the value already.
-  private mutating func note(_ result: Result<some Any, Failure>, at date: Date) {
-    switch result {
-    case .success: facts.succeed(at: date)
-    case .failure(let failure): facts.fail(with: failure, at: date)
-    }
+    facts.note(result, at: task.box.now())
   }
 
   /// Puts fetched pages into their place, and removes pages beyond the limit at the other end.

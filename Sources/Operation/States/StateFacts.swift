@@ -75,8 +75,9 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
     if error != nil { change { $0.error = nil } }
   }
 
-  /// Takes in an error.
-  mutating func fail(with failure: Failure, at date: Date) {
+  /// Takes in a result, whose value is stored already.
+  mutating func note(_ result: Result<some Any, Failure>, at date: Date) {
+    guard case .failure(let failure) = result else { return succeed(at: date) }
     change {
       $0.error = failure
       $0.errorCount += 1
@@ -89,13 +90,9 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
   mutating func take<Wrapped>(
     _ result: Result<Wrapped?, Failure>, at date: Date
   ) where Value == Wrapped? {
-    switch result {
-    case .success(let value):
-      self.value = value
-      succeed(at: date)
-      if value == nil { valueDate = nil }
-    case .failure(let failure): fail(with: failure, at: date)
-    }
+    if case .success(let value) = result { self.value = value }
+    note(result, at: date)
+    if case .success(nil) = result { valueDate = nil }
   }
 
   /// Displays another value, which counts as a number of updates.
