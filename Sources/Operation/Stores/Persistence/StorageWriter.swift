@@ -71,11 +71,8 @@ final class StorageWriter: Sendable {
     } changes: { [ends] notify in
       ends.subscribe { notify() }
     }
-    switch outcome() {
-    case .written: return
-    case .failed: throw lastFailure.value ?? CancellationError()
-    case nil: throw CancellationError()
-    }
+    guard let end = outcome() else { throw CancellationError() }
+    if end == .failed { throw lastFailure.value ?? CancellationError() }
   }
 
   /// Writes what has changed, without a wait for more.
