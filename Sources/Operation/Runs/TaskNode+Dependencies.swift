@@ -65,7 +65,12 @@ extension TaskNode {
     let search = { @Sendable [self] in
       if other.node.route(to: self) == nil { return confirm(other.node) }
       removeDependency(on: other.node)
-      reportCycle(after: other.node)
+      OperationIssue.report(
+        .scheduleCycle,
+        """
+        Task \(id) of \(origin?.path ?? []) cannot be scheduled after task \(other.node.id), which waits \
+        for it already; both run without this wait.
+        """)
     }
     if let driver { driver.performUnlocked(search) } else { search() }
   }
@@ -84,16 +89,6 @@ extension TaskNode {
       return index.map { guarded.dependencies.remove(at: $0) }
     }
     withExtendedLifetime(removed) {}
-  }
-
-  private func reportCycle(after other: TaskNode) {
-    OperationIssue(
-      kind: .scheduleCycle,
-      message: """
-        Task \(id) of \(origin?.path ?? []) cannot be scheduled after task \(other.id), which waits for it \
-        already; both run without this wait.
-        """
-    ).report()
   }
 
   func removeDependencies() {
