@@ -55,8 +55,7 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
 
   /// Forgets the continuation of a caller that has returned.
   func leave(_ run: OperationTaskID, _ caller: OperationTaskID) {
-    let continuation = table.withLock { $0.update(run) { $0.payload.remove(caller) } }
-    withExtendedLifetime(continuation) {}
+    withExtendedLifetime(table.withLock { $0.update(run) { $0.payload.remove(caller) } }) {}
   }
 
   private func launch(

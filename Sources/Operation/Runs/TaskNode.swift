@@ -218,8 +218,7 @@ extension TaskNode {
   /// The request of the task is called by a task that works for another run.
   func beginRequest(calledBy caller: TaskNode? = TaskNode.current) {
     if let caller {
-      let replaced = guarded.withLock { exchange(&$0.caller, with: caller) }
-      withExtendedLifetime(replaced) {}
+      withExtendedLifetime(guarded.withLock { exchange(&$0.caller, with: caller) }) {}
     }
     requestPhase.store(.inProgress, ordering: .releasing)
   }
@@ -296,8 +295,7 @@ struct RunWait: Sendable {
   }
 
   func end() {
-    let awaited = awaiter.guarded.withLock { $0.awaited.remove(id) }
-    withExtendedLifetime(awaited) {}
+    withExtendedLifetime(awaiter.guarded.withLock { $0.awaited.remove(id) }) {}
   }
 }
 

@@ -222,8 +222,7 @@ extension OperationOutbox {
   /// - Parameter maxAge: The age from which a call is dropped.
   func register(_ name: String, maxAge: Duration?, _ resumption: @escaping Resumption) {
     let new = OutboxMachine.Registration(maxAge: maxAge, resume: resumption)
-    let old = shell.withLock { $0.registered.updateValue(new, forKey: name) }
-    withExtendedLifetime(old) {}
+    withExtendedLifetime(shell.withLock { $0.registered.updateValue(new, forKey: name) }) {}
   }
 
   /// Loads the calls, and makes the waiting ones again, in their order, if their mutations are registered.
