@@ -5,11 +5,6 @@ import ReactiveStreams
 /// See `map(_:)`, which makes it.
 public struct MappedQuery<Base: QueryRequest, Value: Sendable, Failure: Error>: QueryRequest
 where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
-  /// The type of the transformed value.
-  public typealias FetchValue = Value
-  /// The type of the failure: that of the other query, or of the transformation.
-  public typealias FetchFailure = Failure
-
   let base: Base
   let place: String
   let transform: @Sendable (Base.Value) -> Result<Value, Failure>

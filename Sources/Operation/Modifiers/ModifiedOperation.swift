@@ -55,73 +55,54 @@ where
 
 extension ModifiedOperation: QueryRequest
 where Base: QueryRequest, Modifier.Value == Base.Value, Modifier.Failure == Base.Failure {
-  /// The type of the fetched value.
-  public typealias FetchValue = Base.FetchValue
-  /// The type of the error that a fetch throws.
-  public typealias FetchFailure = Base.FetchFailure
-
   /// Fetches the value with the modifier.
   ///
   /// - Throws: The failure of the modified request.
   nonisolated(nonsending) public func fetch(
     in context: OperationContext,
-    with continuation: OperationContinuation<FetchValue, FetchFailure>
-  ) async throws(FetchFailure) -> FetchValue {
+    with continuation: OperationContinuation<Base.FetchValue, Base.FetchFailure>
+  ) async throws(Base.FetchFailure) -> Base.FetchValue {
     try await run(isolation: #isolation, in: context, with: continuation)
   }
 }
 
 extension ModifiedOperation: PaginatedRequest
 where Base: PaginatedRequest, Modifier.Value == Base.Value, Modifier.Failure == Base.Failure {
-  /// The type of the identifier of a page.
-  public typealias PageID = Base.PageID
-  /// The type of the value of a page.
-  public typealias PageValue = Base.PageValue
-  /// The type of the error that a fetch of a page throws.
-  public typealias PageFailure = Base.PageFailure
-
   /// The identifier of the page that is fetched while the state has no page.
-  public var initialPageId: PageID { base.initialPageId }
+  public var initialPageId: Base.PageID { base.initialPageId }
 
   /// Returns the identifier of the page after another one.
   public func pageId(
-    after page: PaginatedPage<PageID, PageValue>,
-    using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext
-  ) -> PageID? { base.pageId(after: page, using: paging, in: context) }
+    after page: PaginatedPage<Base.PageID, Base.PageValue>,
+    using paging: PaginatedPaging<Base.PageID, Base.PageValue>, in context: OperationContext
+  ) -> Base.PageID? { base.pageId(after: page, using: paging, in: context) }
 
   /// Returns the identifier of the page before another one.
   public func pageId(
-    before page: PaginatedPage<PageID, PageValue>,
-    using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext
-  ) -> PageID? { base.pageId(before: page, using: paging, in: context) }
+    before page: PaginatedPage<Base.PageID, Base.PageValue>,
+    using paging: PaginatedPaging<Base.PageID, Base.PageValue>, in context: OperationContext
+  ) -> Base.PageID? { base.pageId(before: page, using: paging, in: context) }
 
   /// Fetches one page without the modifier, which applies to whole runs.
   ///
   /// - Throws: The failure of the modified request.
   nonisolated(nonsending) public func fetchPage(
-    using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext,
-    with continuation: OperationContinuation<PageValue, PageFailure>
-  ) async throws(PageFailure) -> PageValue {
+    using paging: PaginatedPaging<Base.PageID, Base.PageValue>, in context: OperationContext,
+    with continuation: OperationContinuation<Base.PageValue, Base.PageFailure>
+  ) async throws(Base.PageFailure) -> Base.PageValue {
     try await base.fetchPage(using: paging, in: context, with: continuation)
   }
 }
 
 extension ModifiedOperation: MutationRequest
 where Base: MutationRequest, Modifier.Value == Base.Value, Modifier.Failure == Base.Failure {
-  /// The type of the arguments of a call.
-  public typealias Arguments = Base.Arguments
-  /// The type of the value that a call returns.
-  public typealias MutateValue = Base.MutateValue
-  /// The type of the error that a call throws.
-  public typealias MutateFailure = Base.MutateFailure
-
   /// Calls the mutation without the modifier, which applies to whole runs.
   ///
   /// - Throws: The failure of the modified request.
   nonisolated(nonsending) public func mutate(
-    with arguments: Arguments, in context: OperationContext,
-    with continuation: OperationContinuation<MutateValue, MutateFailure>
-  ) async throws(MutateFailure) -> MutateValue {
+    with arguments: Base.Arguments, in context: OperationContext,
+    with continuation: OperationContinuation<Base.MutateValue, Base.MutateFailure>
+  ) async throws(Base.MutateFailure) -> Base.MutateValue {
     try await base.mutate(with: arguments, in: context, with: continuation)
   }
 }

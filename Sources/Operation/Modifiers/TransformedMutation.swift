@@ -2,9 +2,6 @@
 public struct TransformedMutation<
   Base: MutationRequest, MutateValue: Sendable, MutateFailure: Error
 >: MutationRequest {
-  /// The type of the arguments of a call.
-  public typealias Arguments = Base.Arguments
-
   let base: Base
   let value: @Sendable (Base.Value) -> MutateValue
   let failure: @Sendable (Base.Failure) -> MutateFailure
@@ -35,7 +32,7 @@ public struct TransformedMutation<
   ///
   /// - Throws: The transformed failure.
   nonisolated(nonsending) public func mutate(
-    with arguments: Arguments, in context: OperationContext,
+    with arguments: Base.Arguments, in context: OperationContext,
     with continuation: OperationContinuation<MutateValue, MutateFailure>
   ) async throws(MutateFailure) -> MutateValue {
     do throws(Base.Failure) {

@@ -23,13 +23,6 @@ public struct TransformedOperation<Base: OperationRequest, Value: Sendable, Fail
 }
 
 extension TransformedOperation: StatefulOperationRequest, QueryRequest where Base: QueryRequest {
-  /// The type of the transformed value.
-  public typealias FetchValue = Value
-  /// The type of the transformed failure.
-  public typealias FetchFailure = Failure
-  /// The state of the store.
-  public typealias State = QueryState<Value, Failure>
-
   /// The path of the request.
   public var path: OperationPath { base.path }
   /// A type that differs from that of the request, whose state is another one.

@@ -1,12 +1,5 @@
 /// A paginated request whose failure is turned into `any Error`.
 public struct TransformedPages<Base: PaginatedRequest>: PaginatedRequest {
-  /// The type of the identifier of a page.
-  public typealias PageID = Base.PageID
-  /// The type of the value of a page.
-  public typealias PageValue = Base.PageValue
-  /// Any error.
-  public typealias PageFailure = any Error
-
   let base: Base
 
   /// The path of the request.
@@ -16,7 +9,7 @@ public struct TransformedPages<Base: PaginatedRequest>: PaginatedRequest {
   /// The retention of the request.
   public var retention: OperationRetention? { base.retention }
   /// The identifier of the page that is fetched while the state has no page.
-  public var initialPageId: PageID { base.initialPageId }
+  public var initialPageId: Base.PageID { base.initialPageId }
 
   /// Performs the setup of the request.
   public func setup(context: inout OperationContext) { base.setup(context: &context) }
@@ -26,15 +19,15 @@ public struct TransformedPages<Base: PaginatedRequest>: PaginatedRequest {
 
   /// Returns the identifier of the page after another one.
   public func pageId(
-    after page: PaginatedPage<PageID, PageValue>,
-    using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext
-  ) -> PageID? { base.pageId(after: page, using: paging, in: context) }
+    after page: PaginatedPage<Base.PageID, Base.PageValue>,
+    using paging: PaginatedPaging<Base.PageID, Base.PageValue>, in context: OperationContext
+  ) -> Base.PageID? { base.pageId(after: page, using: paging, in: context) }
 
   /// Returns the identifier of the page before another one.
   public func pageId(
-    before page: PaginatedPage<PageID, PageValue>,
-    using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext
-  ) -> PageID? { base.pageId(before: page, using: paging, in: context) }
+    before page: PaginatedPage<Base.PageID, Base.PageValue>,
+    using paging: PaginatedPaging<Base.PageID, Base.PageValue>, in context: OperationContext
+  ) -> Base.PageID? { base.pageId(before: page, using: paging, in: context) }
 
   /// Fetches the pages of the run.
   ///
@@ -52,9 +45,9 @@ public struct TransformedPages<Base: PaginatedRequest>: PaginatedRequest {
   ///
   /// - Throws: The failure of the request.
   nonisolated(nonsending) public func fetchPage(
-    using paging: PaginatedPaging<PageID, PageValue>, in context: OperationContext,
-    with continuation: OperationContinuation<PageValue, any Error>
-  ) async throws -> PageValue {
+    using paging: PaginatedPaging<Base.PageID, Base.PageValue>, in context: OperationContext,
+    with continuation: OperationContinuation<Base.PageValue, any Error>
+  ) async throws -> Base.PageValue {
     try await base.fetchPage(
       using: paging, in: context,
       with: continuation.transforming(value: { $0 }, failure: { $0 }))
