@@ -18,6 +18,7 @@ private func change() -> some StatefulOperationRequest<Int, MutationState<Int, I
 private final class Model {
   @SharedQuery(number()) var plain
   @SharedQuery(number().retry(limit: 1)) var modified
+  @SharedQuery(number().retry(limit: 1).map { "\($0)" }.stale(after: .seconds(2))) var mapped
   @SharedQuery(number().stale(after: .seconds(2)), default: 3) var defaulted
   @SharedQuery(number().stale(after: .seconds(2)).retry(limit: 2)) var initial = 4
   @SharedQuery(pages().retry(limit: 1)) var pagesOfNumbers

@@ -39,8 +39,10 @@ where
   Modifier.Value == Base.Value,
   Modifier.Failure == Base.Failure
 {
-  /// The state of the store.
-  public typealias State = Base.State
+  // With a typealias, the compiler would not infer the type of a property whose wrapper is initialised with an
+  // opaque request behind a modifier.
+  /// The type of the request's state, from which `State` is inferred.
+  public static var stateType: Base.State.Type { Base.State.self }
 
   /// The path of the request.
   public var path: OperationPath { base.path }

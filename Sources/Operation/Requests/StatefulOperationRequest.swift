@@ -20,6 +20,13 @@ public protocol StatefulOperationRequest<Value, State>: OperationRequest {
   /// the client's own rule.
   var retention: OperationRetention? { get }
 
+  /// The type of the state.
+  ///
+  /// A request that contains another one implements this with the type of the other one's state, and
+  /// declares no `State`. Then the type of a property with `@SharedQuery` can be inferred, even if the
+  /// other request is opaque.
+  static var stateType: State.Type { get }
+
   /// Writes the settings that the state of this kind of request needs into the context of the
   /// store.
   ///
@@ -30,6 +37,9 @@ public protocol StatefulOperationRequest<Value, State>: OperationRequest {
 }
 
 extension StatefulOperationRequest {
+  /// The type of the state.
+  public static var stateType: State.Type { State.self }
+
   /// The request's own type.
   public var requestType: any Any.Type { Self.self }
 
