@@ -14,12 +14,8 @@ extension StreamSource {
   /// Returns a source of arrays, which have the newest element of every source, in the order of the
   /// sources. Without sources it sends one empty array and ends.
   package static func combineLatest(_ sources: [StreamSource]) -> StreamSource<[Element]> {
-    StreamSource<[Element]> { handler in
-      if sources.isEmpty {
-        handler(.element([]))
-        handler(.finished)
-        return .empty
-      }
+    if sources.isEmpty { return .just([], ends: true) }
+    return StreamSource<[Element]> { handler in
       let shell = DeliveryShell(CombineLatestMachine<Element>(count: sources.count))
       let output = shell.subscribe(handler)
       let inputs = sources.enumerated().map { index, source in

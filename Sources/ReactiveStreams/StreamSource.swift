@@ -18,19 +18,13 @@ package struct StreamSource<Element: Sendable>: Sendable {
     self.subscribe = subscribe
   }
 
-  /// Returns a source that sends one element to each subscriber, and does not end.
-  package static func just(_ element: Element) -> StreamSource {
+  /// Returns a source that sends one element to each subscriber.
+  ///
+  /// - Parameter ends: Whether it ends after the element.
+  package static func just(_ element: Element, ends: Bool = false) -> StreamSource {
     StreamSource { handler in
       handler(.element(element))
-      return .empty
-    }
-  }
-
-  /// Returns a source that sends one element to each subscriber, and ends.
-  package static func once(_ element: Element) -> StreamSource {
-    StreamSource { handler in
-      handler(.element(element))
-      handler(.finished)
+      if ends { handler(.finished) }
       return .empty
     }
   }

@@ -32,7 +32,8 @@ public struct OperationChain<Element: Sendable>: AsyncSequence, Sendable {
   ) where Request.State: ValueInitializedState, Request.State.StateValue == Element {
     let linked = values.flatMapLatest { value -> StateStream<Element> in
       // A stream that ends, or the chain would not end at a shutdown.
-      request(value).map { client.values(of: $0) } ?? StateStream(.once(Request.State.emptyValue))
+      request(value).map { client.values(of: $0) }
+        ?? StateStream(.just(Request.State.emptyValue, ends: true))
     }
     self.values = Equality<Element>.comparison.map(linked.removeDuplicates(by:)) ?? linked
     self.client = client
