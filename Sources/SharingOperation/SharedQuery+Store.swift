@@ -91,22 +91,13 @@ extension SharedQuery {
     return binding.store?.isStale(by: binding.rules) ?? true
   }
 
-  typealias Backed = (
-    store: OperationStore<State.StoredState>, rules: RequestRules<State.StoredState>?
-  )
-
   /// Returns the store, and the rules of the request that it is bound to.
-  func backedRules() throws -> Backed {
+  func backedRules() throws -> (
+    OperationStore<State.StoredState>, RequestRules<State.StoredState>?
+  ) {
     let binding = core.binding
     guard let store = binding.store else { throw SharedQueryError.unbacked }
     return (store, binding.rules)
-  }
-
-  /// Returns the store, the rules, and the latest arguments of a mutation. They are read here, so a reset
-  /// before the run does not remove them.
-  private func runnable() throws -> (Backed, input: (any RunInput)?) {
-    let backed = try backedRules()
-    return (backed, try backed.store.latestInput())
   }
 
   /// Runs the request, as `OperationStore.run` does.
@@ -118,8 +109,9 @@ extension SharedQuery {
     using context: OperationContext? = nil,
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> State.StoredState.OperationValue {
-    let ((store, rules), input) = try runnable()
-    return try await store.run(store.box(context), by: rules, input: input, handler: handler)
+    let (store, rules) = try backedRules()
+    return try await store.run(
+      store.box(context), by: rules, input: store.latestInput(), handler: handler)
   }
 
   /// Runs the request, as `OperationStore.fetch` does.
@@ -143,8 +135,9 @@ extension SharedQuery {
     using configuration: OperationTaskConfiguration,
     handler: OperationStore<State.StoredState>.EventHandler? = nil
   ) async throws -> State.StoredState.OperationValue {
-    let ((store, rules), input) = try runnable()
-    return try await store.run(.init(configuration), by: rules, input: input, handler: handler)
+    let (store, rules) = try backedRules()
+    return try await store.run(
+      .init(configuration), by: rules, input: store.latestInput(), handler: handler)
   }
 
   /// Joins a run in flight that is the same, cancels its request, and calls the request again for all callers
@@ -160,9 +153,9 @@ extension SharedQuery {
   nonisolated(nonsending) public func fetch(
     restarting isRestarting: Bool, using context: OperationContext? = nil
   ) async throws -> State.StoredState.OperationValue {
-    let ((store, rules), input) = try runnable()
+    let (store, rules) = try backedRules()
     return try await store.run(
-      store.box(context), by: rules, input: input, isRestarting: isRestarting)
+      store.box(context), by: rules, input: store.latestInput(), isRestarting: isRestarting)
   }
 
   /// Returns a scheduled run that has not started.
@@ -172,8 +165,8 @@ extension SharedQuery {
   public func runTask(
     using context: OperationContext? = nil
   ) throws -> OperationTask<State.StoredState.OperationValue, State.StoredState.Failure> {
-    let ((store, rules), input) = try runnable()
-    return store.runTask(store.box(context), by: rules, input: input)
+    let (store, rules) = try backedRules()
+    return try store.runTask(store.box(context), by: rules, input: store.latestInput())
   }
 
   /// Changes the value with exclusive access to the store, as `OperationStore.withExclusiveAccess`
