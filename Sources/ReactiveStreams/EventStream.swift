@@ -80,6 +80,9 @@ extension EventStream {
     by areEqual: @escaping @Sendable (Element, Element) -> Bool
   ) -> EventStream { stream(of: source.removeDuplicates(by: areEqual)) }
 
+  /// Drops each element that equals the one before it.
+  public func removeDuplicates() -> Self where Element: Equatable { removeDuplicates(by: ==) }
+
   /// Follows the stream that `transform` returns for the newest element, and cancels the one before.
   ///
   /// Elements of the earlier stream that are still queued are dropped. Each one that the reader has
@@ -117,9 +120,4 @@ extension EventStream {
   ) -> EventStream<[Element]> {
     EventStream<[Element]>(StreamSource.combineLatest(streams.map(\.source)), buffering: buffering)
   }
-}
-
-extension EventStream where Element: Equatable {
-  /// Drops each element that equals the one before it.
-  public func removeDuplicates() -> EventStream { removeDuplicates(by: ==) }
 }

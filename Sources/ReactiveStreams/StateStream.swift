@@ -103,6 +103,9 @@ extension StateStream {
     by areEqual: @escaping @Sendable (Element, Element) -> Bool
   ) -> StateStream { StateStream(source, areEqual: areEqual) }
 
+  /// Drops each element that equals the one before it.
+  public func removeDuplicates() -> Self where Element: Equatable { removeDuplicates(by: ==) }
+
   /// Follows the stream that `transform` returns for the newest element, and cancels the one before.
   ///
   /// Elements of the earlier stream that the reader has not taken are dropped.
@@ -139,9 +142,4 @@ extension StateStream {
   public static func combineLatest(_ streams: [StateStream]) -> StateStream<[Element]> {
     StateStream<[Element]>(StreamSource.combineLatest(streams.map(\.source)))
   }
-}
-
-extension StateStream where Element: Equatable {
-  /// Drops each element that equals the one before it.
-  public func removeDuplicates() -> StateStream { removeDuplicates(by: ==) }
 }
