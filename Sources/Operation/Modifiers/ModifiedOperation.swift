@@ -5,11 +5,6 @@
 public struct ModifiedOperation<Base: OperationRequest, Modifier: OperationModifier<Base>>:
   OperationRequest
 {
-  /// The type of the value that a run returns.
-  public typealias Value = Modifier.Value
-  /// The type of the error that a run throws.
-  public typealias Failure = Modifier.Failure
-
   /// The request that is modified.
   public let base: Base
   /// The modifier that is applied to the request.
@@ -27,8 +22,8 @@ public struct ModifiedOperation<Base: OperationRequest, Modifier: OperationModif
   /// - Throws: The failure of the modified request.
   public func run(
     isolation: isolated (any Actor)?, in context: OperationContext,
-    with continuation: OperationContinuation<Value, Failure>
-  ) async throws(Failure) -> Value {
+    with continuation: OperationContinuation<Modifier.Value, Modifier.Failure>
+  ) async throws(Modifier.Failure) -> Modifier.Value {
     try await modifier.run(isolation: isolation, in: context, using: base, with: continuation)
   }
 }

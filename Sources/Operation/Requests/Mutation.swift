@@ -9,9 +9,6 @@
 /// Two mutations with the same types on one path are the same mutation: a client uses the closure
 /// with which the store was created.
 public struct Mutation<Arguments: Sendable, MutateValue: Sendable>: MutationRequest {
-  /// The type of the error that a call throws.
-  public typealias MutateFailure = any Error
-
   /// The path under which a client holds the store of the mutation.
   public let path: OperationPath
   private let body:

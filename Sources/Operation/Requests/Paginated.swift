@@ -10,8 +10,6 @@
 /// Two of them with the same types on one path are the same request: a client uses the closures
 /// with which the store was created.
 public struct Paginated<PageID: Hashable & Sendable, PageValue: Sendable>: PaginatedRequest {
-  /// The type of the error that a fetch of a page throws.
-  public typealias PageFailure = any Error
   /// A page.
   public typealias Page = PaginatedPage<PageID, PageValue>
   /// The input of a fetch of a page.

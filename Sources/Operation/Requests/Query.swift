@@ -7,11 +7,6 @@
 /// Two queries with the same types on one path are the same query: a client uses the closure with
 /// which the store was created. So the path has to contain every value that the closure captures.
 public struct Query<Value: Sendable, Failure: Error>: QueryRequest {
-  /// The type of the fetched value.
-  public typealias FetchValue = Value
-  /// The type of the error that a fetch throws.
-  public typealias FetchFailure = Failure
-
   /// The path under which a client holds the store of the query.
   public let path: OperationPath
   private let body:
