@@ -11,6 +11,8 @@ struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
     case open
     case waiting(Waiter)
     case finished
+
+    var waiter: Waiter? { if case .waiting(let waiter) = self { waiter } else { nil } }
   }
 
   enum Offer: Sendable {
@@ -37,47 +39,30 @@ struct StreamMachine<Element: Sendable, Waiter: Sendable>: Sendable {
 
   /// Takes an element. With `.resume` the waiter receives it.
   mutating func offer(_ element: Element) -> Offer {
-    switch state {
-    case .finished: return .dropped
-    case .waiting(let waiter):
+    var replaced: Element?
+    switch (state, policy) {
+    case (.finished, _): return .dropped
+    case (.waiting(let waiter), _):
       state = .open
       return .resume(waiter)
-    case .open: return keep(element)
-    }
-  }
-
-  private mutating func keep(_ element: Element) -> Offer {
-    var oldest: Element?
-    switch policy {
-    case .oldest(let limit) where buffer.count >= limit: return .dropped
-    case .newest(let limit) where buffer.count >= limit: oldest = buffer.popFirst()
-    case .all, .oldest, .newest: break
+    case (.open, .oldest(let limit)) where buffer.count >= limit: return .dropped
+    case (.open, .newest(let limit)) where buffer.count >= limit: replaced = buffer.popFirst()
+    case (.open, _): break
     }
     buffer.append(element)
-    return .kept(insteadOf: oldest)
+    return .kept(insteadOf: replaced)
   }
 
   /// Takes the next element for the reader, or lets `waiter` wait. Without a waiter it only polls.
   mutating func take(orWait waiter: Waiter?) -> Take {
     if let element = buffer.popFirst() { return .element(element) }
-    switch state {
-    case .finished: return .end
-    case .open:
-      if let waiter { state = .waiting(waiter) }
-      return .wait(insteadOf: nil)
-    case .waiting(let earlier):
-      guard let waiter else { return .wait(insteadOf: nil) }
-      state = .waiting(waiter)
-      return .wait(insteadOf: earlier)
-    }
+    if case .finished = state { return .end }
+    guard let waiter else { return .wait(insteadOf: nil) }
+    return .wait(insteadOf: exchange(&state, with: .waiting(waiter)).waiter)
   }
 
   /// Ends the stream. Returns the waiter, whose read ends.
-  mutating func finish() -> Waiter? {
-    defer { state = .finished }
-    guard case .waiting(let waiter) = state else { return nil }
-    return waiter
-  }
+  mutating func finish() -> Waiter? { exchange(&state, with: .finished).waiter }
 
   /// Cancels the reader. Returns the waiter, whose read ends, and the elements that were kept.
   mutating func cancel() -> (waiter: Waiter?, dropped: FIFO<Element>) {
