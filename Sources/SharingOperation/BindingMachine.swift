@@ -117,8 +117,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   ) -> VersionedValue? {
     guard let version, let store = binding.store, store.isAt(version: version), isCurrent(epoch)
     else { return nil }
-    defer { lastRead = (value, version, .passUnretained(store)) }
-    return lastRead
+    return exchange(&lastRead, with: (value, version, .passUnretained(store)))
   }
 
   /// Forgets the value that was read last. Returns it, to be released without the lock.
@@ -295,30 +294,20 @@ struct StateChange<State: OperationState>: Sendable {
   /// A Boolean value that indicates whether there were results in between.
   var hasNewResult: Bool { hasNewValue || hasNewError }
 
-  /// A Boolean value that indicates whether the displayed value begins or ceases to be an earlier one.
-  var hasOtherOrigin: Bool { from.isPrevious != to.isPrevious }
-
   /// A Boolean value that indicates whether there is a new error or no error any more.
   var hasNewError: Bool {
     if old.error == nil, new.error == nil { return false }
     return !isSameStore || !old.hasSameError(as: new)
   }
 
-  /// Returns a function that compares the displayed values in a projection, by counts and dates if they
-  /// are not `Equatable`.
-  static func comparingValues<Value: Sendable>(
-    _ project: @escaping @Sendable (State.StateValue) -> Value
-  ) -> @Sendable (StateChange) -> Bool {
-    guard let areEqual = Equality<Value>.comparison else { return { $0.hasNewValue } }
-    return { !areEqual(project($0.from.value), project($0.to.value)) }
-  }
-
-  /// Returns a function that compares a member of both states; one that is not `Equatable` counts as
-  /// changed.
+  /// Returns a function that compares a member of both states.
+  ///
+  /// - Parameter otherwise: Returns whether a member that is not `Equatable` has changed.
   static func comparing<Member: Sendable>(
-    _ member: @escaping @Sendable (State) -> Member
+    _ member: @escaping @Sendable (BoxedState<State>) -> Member,
+    otherwise: @escaping @Sendable (StateChange) -> Bool = { _ in true }
   ) -> @Sendable (StateChange) -> Bool {
-    guard let areEqual = Equality<Member>.comparison else { return { _ in true } }
-    return { !areEqual(member($0.old), member($0.new)) }
+    guard let areEqual = Equality<Member>.comparison else { return otherwise }
+    return { !areEqual(member($0.from), member($0.to)) }
   }
 }

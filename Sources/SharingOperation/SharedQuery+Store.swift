@@ -54,7 +54,7 @@ extension SharedQuery {
   /// A Boolean value that indicates whether the value is that of the request before, which is displayed
   /// until the new one has a value: see ``bind(to:keepingPrevious:)``.
   public var isPrevious: Bool {
-    core.access(.origin, hasChanged: { $0.hasOtherOrigin })
+    core.access(.origin, hasChanged: { $0.from.isPrevious != $0.to.isPrevious })
     return core.binding.isPrevious
   }
 

@@ -246,7 +246,8 @@ extension SharedQueryCore {
     } else {
       access(
         .value,
-        hasChanged: StateChange<StoredState>.comparingValues(projection.value))
+        hasChanged: StateChange.comparing(
+          { [projection] in projection.value($0.value) }, otherwise: { $0.hasNewValue }))
       isValueRead.store(true, ordering: .releasing)
     }
     return value
@@ -256,7 +257,9 @@ extension SharedQueryCore {
   func readMember<Member: Sendable>(
     _ keyPath: any AnyKeyPath & Sendable, _ member: @escaping @Sendable (StoredState) -> Member
   ) -> Member {
-    access(.keyPath(HashableKeyPath(keyPath: keyPath)), hasChanged: StateChange.comparing(member))
+    access(
+      .keyPath(HashableKeyPath(keyPath: keyPath)),
+      hasChanged: StateChange.comparing { member($0.state) })
     return member(binding.state)
   }
 
