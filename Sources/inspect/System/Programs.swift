@@ -60,8 +60,6 @@ struct Programs: Equatable, Sendable {
   /// The folder of the sockets.
   let folder: String
 
-  init(folder: String) { self.folder = folder }
-
   /// The folder of this user, in the same place as a program puts its socket.
   static var ofUser: Programs {
     func directory(_ name: String) -> String? {

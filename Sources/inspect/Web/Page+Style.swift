@@ -151,9 +151,6 @@ extension Page {
       background: var(--panel); font-size: 13px;
     }
     .empty { padding: 24px 16px; color: var(--soft); }
-    .hidden {
-      position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
-    }
     [hidden] { display: none !important; }
     @media (max-width: 900px) {
       main {
