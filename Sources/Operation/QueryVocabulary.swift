@@ -44,9 +44,7 @@ extension StatefulOperationRequest {
   /// Another name for ``rerunOnChange(of:evenIfFresh:)``.
   public func refetchOnChange(
     of condition: some OperationRunSpecification, evenIfFresh: Bool = false
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    rerunOnChange(of: condition, evenIfFresh: evenIfFresh)
-  }
+  ) -> Configured { rerunOnChange(of: condition, evenIfFresh: evenIfFresh) }
 }
 
 extension OperationContext {

@@ -42,16 +42,12 @@ extension OperationRunSpecification {
   /// Returns a condition that is satisfied while both conditions are.
   public static func && (
     lhs: Self, rhs: some OperationRunSpecification
-  ) -> CombinedRunSpecification {
-    CombinedRunSpecification(parts: [lhs, rhs], rule: .all)
-  }
+  ) -> CombinedRunSpecification { CombinedRunSpecification(parts: [lhs, rhs], rule: .all) }
 
   /// Returns a condition that is satisfied while at least one of two conditions is.
   public static func || (
     lhs: Self, rhs: some OperationRunSpecification
-  ) -> CombinedRunSpecification {
-    CombinedRunSpecification(parts: [lhs, rhs], rule: .any)
-  }
+  ) -> CombinedRunSpecification { CombinedRunSpecification(parts: [lhs, rhs], rule: .any) }
 
   /// Returns a condition that is satisfied while another one is not.
   public static prefix func ! (condition: Self) -> CombinedRunSpecification {

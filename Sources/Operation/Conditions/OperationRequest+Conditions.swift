@@ -8,7 +8,7 @@ extension StatefulOperationRequest {
   ///   - evenIfFresh: Whether the request also runs if its value is fresh; `false` by default.
   public func rerunOnChange(
     of condition: some OperationRunSpecification, evenIfFresh: Bool = false
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  ) -> Configured {
     settings(condition, evenIfFresh) {
       $0.automatic.triggers.append(condition.trigger(evenIfFresh: evenIfFresh))
     }
@@ -18,9 +18,7 @@ extension StatefulOperationRequest {
   ///
   /// The wait follows that of the backoff. A run that waits is in flight, and is cancelled like any other.
   /// Of several such modifiers the last one counts.
-  public func retries(
-    onlyWhile condition: some OperationRunSpecification
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  public func retries(onlyWhile condition: some OperationRunSpecification) -> Configured {
     settings(condition) { $0.retry.condition = condition }
   }
 
@@ -34,7 +32,7 @@ extension StatefulOperationRequest {
   /// - Parameter condition: The condition; ``OperationRunSpecification/always`` by default.
   public func enableAutomaticRunning(
     onlyWhen condition: some OperationRunSpecification = .always
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  ) -> Configured {
     settings(condition) {
       $0.automatic.isEnabled = true
       $0.automatic.condition = condition.isSatisfied
@@ -44,17 +42,13 @@ extension StatefulOperationRequest {
 
   /// Makes the request one that never runs by itself: not for a subscriber, not after an invalidation,
   /// not by a condition, a poll or a controller. Only calls such as `fetch()` run it.
-  public func manual() -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    enableAutomaticRunning(onlyWhen: .never)
-  }
+  public func manual() -> Configured { enableAutomaticRunning(onlyWhen: .never) }
 
   /// Lets a source outside the store set its values; see ``OperationController``.
   ///
   /// Several controllers on one request apply independently, and are called in the order of the
   /// modifiers.
-  public func controlled(
-    by controller: some OperationController<State>
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  public func controlled(by controller: some OperationController<State>) -> Configured {
     settings {
       $0.automatic.controllers.append { store in
         guard let store = store as? OperationStore<State> else {

@@ -19,9 +19,7 @@ extension StatefulOperationRequest {
   public func rerun(
     every interval: Duration, while condition: some OperationRunSpecification = .always,
     inBackground: Bool = false
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    poll(every: interval, while: condition, inBackground: inBackground)
-  }
+  ) -> Configured { poll(every: interval, while: condition, inBackground: inBackground) }
 
   /// Runs the request while its store has subscribers, at an interval that the state decides, such as a
   /// short one while a job is in progress.
@@ -37,7 +35,7 @@ extension StatefulOperationRequest {
   ///     by default.
   public func rerun(
     every interval: @escaping @Sendable (State) -> Duration, inBackground: Bool = false
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  ) -> Configured {
     poll(every: .seconds(1), by: interval, while: .always, inBackground: inBackground)
   }
 
@@ -57,7 +55,7 @@ extension StatefulOperationRequest {
   public func rerun(
     while isUnfinished: @escaping @Sendable (State) -> Bool, every interval: Duration = .seconds(1),
     inBackground: Bool = false
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  ) -> Configured {
     poll(every: interval, while: .always, inBackground: inBackground, isUnfinished: isUnfinished)
   }
 
@@ -65,7 +63,7 @@ extension StatefulOperationRequest {
     every interval: Duration, by stateInterval: (@Sendable (State) -> Duration)? = nil,
     while condition: some OperationRunSpecification, inBackground: Bool,
     isUnfinished: (@Sendable (State) -> Bool)? = nil
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  ) -> Configured {
     let interval = interval.checkedInterval(for: "The interval of \(Self.self)")
     let ready: any OperationRunSpecification = inBackground ? condition : condition && .foreground
     let trigger: RerunTrigger = { context, request in

@@ -21,7 +21,7 @@ extension StatefulOperationRequest where State: PersistableState {
   ///     with a higher one is reported and set aside.
   public func persisted(
     as name: String? = nil, maxAge: Duration? = nil, version: Int = 0
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> where State.SavedValue: Codable {
+  ) -> Configured where State.SavedValue: Codable {
     persisted(as: name, maxAge: maxAge, version: version, coding: .json)
   }
 
@@ -36,9 +36,7 @@ extension StatefulOperationRequest where State: PersistableState {
   public func persisted(
     as name: String? = nil, maxAge: Duration? = nil, version: Int = 0,
     coding: StorageCoding<State.SavedValue>
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    saved(name, maxAge, version, coding)
-  }
+  ) -> Configured { saved(name, maxAge, version, coding) }
 }
 
 extension MutationRequest {
@@ -60,7 +58,7 @@ extension MutationRequest {
   ///     encoding decodes it.
   public func persisted(
     as name: String? = nil, maxAge: Duration? = nil, version: Int = 0
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> where Arguments: Codable {
+  ) -> Configured where Arguments: Codable {
     persisted(as: name, maxAge: maxAge, version: version, coding: .json)
   }
 
@@ -75,15 +73,13 @@ extension MutationRequest {
   public func persisted(
     as name: String? = nil, maxAge: Duration? = nil, version: Int = 0,
     coding: StorageCoding<Arguments>
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    saved(name, maxAge, version, coding)
-  }
+  ) -> Configured { saved(name, maxAge, version, coding) }
 }
 
 extension StatefulOperationRequest {
   fileprivate func saved(
     _ name: String?, _ maxAge: Duration?, _ version: Int, _ coding: any Sendable
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  ) -> Configured {
     let maxAge = maxAge?.checked(for: "The age of what is saved of \(Self.self)")
     let persistence = PersistenceSettings(
       name: name, maxAge: maxAge, version: version, coding: coding)

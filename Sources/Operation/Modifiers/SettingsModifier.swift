@@ -18,11 +18,14 @@ public struct SettingsModifier<Base: OperationRequest>: OperationModifier, Equat
 }
 
 extension OperationRequest {
+  /// A request of this type below a modifier that changes a setting only, such as ``neverStale()``.
+  public typealias Configured = ModifiedOperation<Self, SettingsModifier<Self>>
+
   /// - Parameter parameters: What distinguishes the modifier from another one of the same name.
   func settings(
     _ parameters: any Sendable..., name: String = #function,
     _ change: @escaping @Sendable (inout RunSettings.Values) -> Void
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  ) -> Configured {
     modifier(
       SettingsModifier(name: name, parameters: parameters) { change(&$0.settings.values) })
   }
@@ -30,12 +33,10 @@ extension OperationRequest {
   /// Sets the time to wait before each retry.
   public func backoff(
     _ function: OperationBackoffFunction
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> { settings { $0.retry.backoff = function } }
+  ) -> Configured { settings { $0.retry.backoff = function } }
 
   /// Sets the clock that the dates and the waits of the request come from.
-  public func clock(
-    _ clock: any OperationClock
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  public func clock(_ clock: any OperationClock) -> Configured {
     modifier(SettingsModifier(name: "clock", parameters: [clock]) { $0.operationClock = clock })
   }
 
@@ -44,7 +45,7 @@ extension OperationRequest {
   /// A run that waits has the status `paused`, and continues when there is a connection again. Like
   /// any run it is cancelled when its last lease is released. Paused calls of a serialized mutation
   /// continue in the order in which they were made.
-  public func networkMode(_ mode: NetworkMode) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  public func networkMode(_ mode: NetworkMode) -> Configured {
     settings(mode) { $0.networkMode = mode }
   }
 
@@ -58,9 +59,7 @@ extension OperationRequest {
   /// - Parameter scope: Any hashable value. Scopes are the same when their types and values are. A
   ///   scope that is not equal to itself is reported, and counts as the same as all such scopes of
   ///   its type.
-  public func serialized(
-    in scope: some Hashable & Sendable
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  public func serialized(in scope: some Hashable & Sendable) -> Configured {
     limited(to: 1, in: scope)
   }
 
@@ -75,9 +74,7 @@ extension OperationRequest {
   /// - Parameters:
   ///   - limit: The number of runs. A number below one is reported, and one is used.
   ///   - scope: Any hashable value.
-  public func limited(
-    to limit: Int, in scope: some Hashable & Sendable
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  public func limited(to limit: Int, in scope: some Hashable & Sendable) -> Configured {
     let limit = limit.checkedLimit(for: "The number of runs of \(Self.self)")
     let scope = SerialScope(scope, limit: limit, of: Self.self)
     return settings { $0.serialScope = scope }
@@ -91,7 +88,7 @@ extension OperationRequest {
   ///   - priority: The priority; `nil` is that of the task that starts the run.
   public func automaticRuns(
     named name: String? = nil, priority: TaskPriority? = nil
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  ) -> Configured {
     let task = OperationTaskConfiguration(name: name, priority: priority)
     return settings(name, priority) { $0.automatic.task = .init(task) }
   }
@@ -103,9 +100,7 @@ extension OperationRequest {
   /// edits. This applies to queries whose state is a ``QueryState``.
   ///
   /// - Parameter duration: The age. A negative duration is reported, and zero is used.
-  public func staleIfError(
-    for duration: Duration
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  public func staleIfError(for duration: Duration) -> Configured {
     let duration = duration.checked(for: "The age of a value in place of an error of \(Self.self)")
     return settings(duration) { $0.staleIfError = duration }
   }
@@ -117,15 +112,13 @@ extension OperationRequest {
   /// counts.
   ///
   /// - Parameter duration: The age. A negative duration is reported, and zero is used.
-  public func stale(after duration: Duration) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  public func stale(after duration: Duration) -> Configured {
     let duration = duration.checked(for: "The stale time of \(Self.self)")
     return settings(duration) { $0.staleness = .after(duration) }
   }
 
   /// Keeps a value fresh until it is invalidated.
-  public func neverStale() -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    settings { $0.staleness = .never }
-  }
+  public func neverStale() -> Configured { settings { $0.staleness = .never } }
 }
 
 extension StatefulOperationRequest {
@@ -135,7 +128,7 @@ extension StatefulOperationRequest {
   ///   no lock held.
   public func staleWhen(
     _ isStale: @escaping @Sendable (State, OperationContext) -> Bool
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  ) -> Configured {
     settings {
       $0.staleness = .when { state, context in (state as? State).map { isStale($0, context) } }
     }
@@ -146,7 +139,7 @@ extension MutationRequest {
   /// Limits the history of the mutation. The default is 100 attempts.
   ///
   /// - Parameter length: The number of attempts. A negative number is reported, and zero is used.
-  public func maxHistory(length: Int) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  public func maxHistory(length: Int) -> Configured {
     let length = length.checkedCount(for: "The history length of \(Self.self)")
     return settings(length) { $0.maxHistory = length }
   }
@@ -157,7 +150,7 @@ extension PaginatedRequest {
   /// the last ones. By default there is no limit.
   ///
   /// - Parameter limit: The number of pages. A number below one is reported, and one is used.
-  public func maxPages(_ limit: Int) -> ModifiedOperation<Self, SettingsModifier<Self>> {
+  public func maxPages(_ limit: Int) -> Configured {
     let limit = limit.checkedLimit(for: "The number of pages of \(Self.self)")
     return settings(limit) { $0.pages.limit = limit }
   }
@@ -166,7 +159,7 @@ extension PaginatedRequest {
   /// default is all pages.
   public func refetching(
     _ pages: PaginatedRefetch<PageID, PageValue>
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> { settings { $0.pages.refetch = pages } }
+  ) -> Configured { settings { $0.pages.refetch = pages } }
 
   /// Calls `handler` before and after each fetch of a page: for each page of a run of several, and for
   /// each attempt.
@@ -176,9 +169,7 @@ extension PaginatedRequest {
   /// all stores of a client, with the pages as text.
   public func handlePages(
     _ handler: @escaping @Sendable (PaginatedPageEvent<PageID, PageValue>) -> Void
-  ) -> ModifiedOperation<Self, SettingsModifier<Self>> {
-    settings { $0.pages.handlers.append(PageHandler(handle: handler)) }
-  }
+  ) -> Configured { settings { $0.pages.handlers.append(PageHandler(handle: handler)) } }
 }
 
 /// A modifier that sets how long a client retains the store of a request.
