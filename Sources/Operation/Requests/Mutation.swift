@@ -9,22 +9,19 @@
 /// Two mutations with the same types on one path are the same mutation: a client uses the closure
 /// with which the store was created.
 public struct Mutation<Arguments: Sendable, MutateValue: Sendable>: MutationRequest {
-  /// The path under which a client holds the store of the mutation.
-  public let path: OperationPath
-  private let body:
+  /// A closure that makes the change, and can yield values before it returns one.
+  public typealias Body =
     nonisolated(nonsending) @Sendable (
       Arguments, OperationContext, OperationContinuation<MutateValue, any Error>
     ) async throws -> MutateValue
 
+  /// The path under which a client holds the store of the mutation.
+  public let path: OperationPath
+  private let body: Body
+
   /// Creates a mutation from a closure that can yield values before it returns one.
   @_disfavoredOverload
-  public init(
-    path: OperationPath,
-    _ mutate:
-      nonisolated(nonsending) @escaping @Sendable (
-        Arguments, OperationContext, OperationContinuation<MutateValue, any Error>
-      ) async throws -> MutateValue
-  ) {
+  public init(path: OperationPath, _ mutate: @escaping Body) {
     self.path = path
     body = mutate
   }

@@ -15,16 +15,19 @@ public struct Paginated<PageID: Hashable & Sendable, PageValue: Sendable>: Pagin
   /// The input of a fetch of a page.
   public typealias Paging = PaginatedPaging<PageID, PageValue>
 
+  /// A closure that fetches a page, and can yield versions of it before it returns one.
+  public typealias Body =
+    nonisolated(nonsending) @Sendable (
+      Paging, OperationContext, OperationContinuation<PageValue, any Error>
+    ) async throws -> PageValue
+
   /// The path under which a client holds the store of the request.
   public let path: OperationPath
   /// The identifier of the page that is fetched while the state has no page.
   public let initialPageId: PageID
   private let nextPageId: @Sendable (Page, Paging) -> PageID?
   private let previousPageId: @Sendable (Page, Paging) -> PageID?
-  private let body:
-    nonisolated(nonsending) @Sendable (
-      Paging, OperationContext, OperationContinuation<PageValue, any Error>
-    ) async throws -> PageValue
+  private let body: Body
 
   /// Creates a request from closures, the last of which can yield values of a page before it
   /// returns the final one.
@@ -33,10 +36,7 @@ public struct Paginated<PageID: Hashable & Sendable, PageValue: Sendable>: Pagin
     path: OperationPath, initialPageId: PageID,
     nextPageId: @escaping @Sendable (Page, Paging) -> PageID?,
     previousPageId: @escaping @Sendable (Page, Paging) -> PageID? = { _, _ in nil },
-    _ fetchPage:
-      nonisolated(nonsending) @escaping @Sendable (
-        Paging, OperationContext, OperationContinuation<PageValue, any Error>
-      ) async throws -> PageValue
+    _ fetchPage: @escaping Body
   ) {
     self.path = path
     self.initialPageId = initialPageId

@@ -7,24 +7,20 @@
 /// Two queries with the same types on one path are the same query: a client uses the closure with
 /// which the store was created. So the path has to contain every value that the closure captures.
 public struct Query<Value: Sendable, Failure: Error>: QueryRequest {
-  /// The path under which a client holds the store of the query.
-  public let path: OperationPath
-  private let body:
+  /// A closure that fetches the value, and can yield values before it returns one.
+  public typealias Body =
     nonisolated(nonsending) @Sendable (
       OperationContext, OperationContinuation<Value, Failure>
     ) async throws(Failure) -> Value
 
+  /// The path under which a client holds the store of the query.
+  public let path: OperationPath
+  private let body: Body
+
   /// Creates a query from a closure with a typed failure that can yield values before it returns
   /// one.
   @_disfavoredOverload
-  public init(
-    path: OperationPath,
-    failure: Failure.Type,
-    _ fetch:
-      nonisolated(nonsending) @escaping @Sendable (
-        OperationContext, OperationContinuation<Value, Failure>
-      ) async throws(Failure) -> Value
-  ) {
+  public init(path: OperationPath, failure: Failure.Type, _ fetch: @escaping Body) {
     self.path = path
     body = fetch
   }
@@ -37,8 +33,7 @@ public struct Query<Value: Sendable, Failure: Error>: QueryRequest {
   ///   - fetch: Returns the value. A store calls it on no actor, and a run without a store on the
   ///     caller's. No lock is held.
   public init(
-    path: OperationPath,
-    failure: Failure.Type,
+    path: OperationPath, failure: Failure.Type,
     _ fetch:
       nonisolated(nonsending) @escaping @Sendable (OperationContext) async throws(Failure) -> Value
   ) {
@@ -70,11 +65,7 @@ extension Query where Failure == any Error {
 
   /// Creates a query from a closure that can yield values before it returns one.
   @_disfavoredOverload
-  public init(
-    path: OperationPath,
-    _ fetch:
-      nonisolated(nonsending) @escaping @Sendable (
-        OperationContext, OperationContinuation<Value, any Error>
-      ) async throws -> Value
-  ) { self.init(path: path, failure: (any Error).self, fetch) }
+  public init(path: OperationPath, _ fetch: @escaping Body) {
+    self.init(path: path, failure: (any Error).self, fetch)
+  }
 }
