@@ -93,8 +93,12 @@ extension OperationIssue {
 }
 
 /// Writes a line to standard error. A failure to write cannot be reported anywhere.
-package func writeToStandardError(_ line: String) {
+package func writeToStandardError(_ line: String) { writeLine(line, to: STDERR_FILENO) }
+
+/// Writes a line to a file, without a buffer.
+package func writeLine(_ line: String, to descriptor: Int32) {
   // The description of an error can have several lines.
   let bytes = Array("\(line.split(whereSeparator: \.isNewline).joined(separator: " "))\n".utf8)
-  _ = write(STDERR_FILENO, bytes, bytes.count)
+  // One call for the whole line, so that the lines of several threads do not mix.
+  _ = write(descriptor, bytes, bytes.count)
 }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import ReactiveStreams
 
 /// Receives the events of a client.
 ///
@@ -16,19 +17,14 @@ public protocol OperationLogger: Sendable {
 /// request, the path, and what happened.
 public struct StandardErrorLogger: OperationLogger {
   /// The file descriptor that lines are written to.
-  let descriptor: Int32
+  var descriptor = STDERR_FILENO
+
+  /// Creates a logger.
+  public init() {}
 
   /// Writes a line, without a buffer.
   public func log(_ event: OperationClientEvent) {
     let date = event.date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
-    let text = "\(event)".split(whereSeparator: \.isNewline).joined(separator: " ")
-    let line = Array("\(date) \(text)\n".utf8)
-    // One call for the whole line, so that the lines of several threads do not mix.
-    _ = write(descriptor, line, line.count)
+    writeLine("\(date) \(event)", to: descriptor)
   }
-}
-
-extension StandardErrorLogger {
-  /// Creates a logger.
-  public init() { self.init(descriptor: STDERR_FILENO) }
 }

@@ -179,7 +179,8 @@ import Testing
   @Test("The logger writes one line for an event, whatever is in the error")
   func standardError() throws {
     let pipe = Pipe()
-    let logger = StandardErrorLogger(descriptor: pipe.fileHandleForWriting.fileDescriptor)
+    var logger = StandardErrorLogger()
+    logger.descriptor = pipe.fileHandleForWriting.fileDescriptor
     struct Long: Error, CustomStringConvertible { let description = "two\nlines" }
     let run = OperationClientEvent.Run(id: .next(), cause: .poll)
     logger.log(
