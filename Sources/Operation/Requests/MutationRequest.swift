@@ -55,9 +55,7 @@ public enum MutationError: Error, Sendable, Hashable, CustomStringConvertible {
 
   /// A sentence that describes the error.
   public var description: String {
-    switch self {
-    case .noArguments: "The mutation was never called, so there are no arguments to run it with."
-    }
+    "The mutation was never called, so there are no arguments to run it with."
   }
 }
 

@@ -13,11 +13,7 @@ public enum SequenceQueryError: Error, Sendable, Hashable, CustomStringConvertib
   case noElement
 
   /// A sentence that describes the error.
-  public var description: String {
-    switch self {
-    case .noElement: "The sequence of the query ended without an element."
-    }
-  }
+  public var description: String { "The sequence of the query ended without an element." }
 }
 
 extension Query where Failure == any Error {
