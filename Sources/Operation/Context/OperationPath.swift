@@ -109,12 +109,6 @@ extension OperationPath {
       }
     }
 
-    var isEqualToItself: Bool {
-      func isEqualToItself<Value: Hashable>(_ value: Value) -> Bool { value == value }
-      guard case .other(let value) = content else { return true }
-      return isEqualToItself(value)
-    }
-
     /// Hashes the type and the value.
     public func hash(into hasher: inout Hasher) {
       switch content {
@@ -128,7 +122,7 @@ extension OperationPath {
   }
 
   /// The position of the first element that is not equal to itself; `nil` if there is none.
-  var unequalPosition: Int? { elements.firstIndex { !$0.isEqualToItself } }
+  var unequalPosition: Int? { elements.firstIndex { $0 != $0 } }
 
   /// Returns a Boolean value that indicates whether `other` begins with the elements of this path.
   ///

@@ -164,7 +164,7 @@ struct SerialScope: Sendable, Hashable {
   init(_ scope: some Hashable & Sendable, limit: Int, of request: any Any.Type) {
     element = OperationPath.Element(scope)
     self.limit = limit
-    if element.isEqualToItself { return }
+    if element == element { return }
     OperationIssue.report(
       .unequalIdentity,
       """
