@@ -171,8 +171,6 @@ extension IdentifiedArray: RandomAccessCollection {
   public var endIndex: Int { count }
   /// The number of elements.
   public var count: Int { table?.count ?? short.count }
-  /// The last element; `nil` in an empty array.
-  public var last: Element? { isEmpty ? nil : self[count - 1] }
 
   /// The element at a position of the array.
   ///
