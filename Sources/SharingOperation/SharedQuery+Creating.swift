@@ -4,7 +4,7 @@ extension SharedQuery {
   /// Creates a wrapper of the store for a request.
   ///
   /// - Parameters:
-  ///   - request: The request.
+  ///   - request: The request, whose type may be opaque, also with modifiers.
   ///   - client: The client of the store; `OperationClient.shared` by default.
   public init<Request: StatefulOperationRequest>(
     _ request: Request, client: OperationClient? = nil
