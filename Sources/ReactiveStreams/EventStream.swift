@@ -36,7 +36,7 @@ public struct EventStream<Element: Sendable>: AsyncSequence, Sendable {
 
 extension EventStream {
   /// Returns a stream of the elements of an operator, with the buffering of this one.
-  private func stream<Output>(of source: StreamSource<Output>) -> EventStream<Output> {
+  package func stream<Output>(of source: StreamSource<Output>) -> EventStream<Output> {
     EventStream<Output>(source, buffering: buffering)
   }
 

@@ -49,9 +49,7 @@ extension EventStream {
   ///   - clock: The clock of the wait; that of the machine by default.
   public func debounce(
     for duration: Duration, clock: any OperationClock = SystemClock()
-  ) -> EventStream {
-    EventStream(source.timed(.debounce, for: duration, clock), buffering: buffering)
-  }
+  ) -> EventStream { stream(of: source.timed(.debounce, for: duration, clock)) }
 
   /// Sends the first element at once, and then at most one in each duration: the newest.
   ///
@@ -64,7 +62,5 @@ extension EventStream {
   ///   - clock: The clock of the wait; that of the machine by default.
   public func throttle(
     for duration: Duration, clock: any OperationClock = SystemClock()
-  ) -> EventStream {
-    EventStream(source.timed(.throttle, for: duration, clock), buffering: buffering)
-  }
+  ) -> EventStream { stream(of: source.timed(.throttle, for: duration, clock)) }
 }
