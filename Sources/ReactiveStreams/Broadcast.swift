@@ -47,11 +47,9 @@ public final class Broadcast<Element: Sendable>: Sendable {
   public func values(buffering: StreamBuffering) -> EventStream<Element> {
     EventStream(
       StreamSource { [weak self] handler in
-        guard let self else {
-          handler(.finished)
-          return .empty
-        }
-        return self.subscribeToSignals(handler)
+        if let self { return subscribeToSignals(handler) }
+        handler(.finished)
+        return .empty
       }, buffering: buffering)
   }
 

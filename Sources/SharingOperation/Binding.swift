@@ -36,9 +36,6 @@ enum Binding<State: OperationState>: Sendable {
     return state.hasOwnValue && !isSameStore ? BoxedState(state) : previous
   }
 
-  /// Whether the displayed value is that of an earlier binding.
-  var isPrevious: Bool { previous != nil && !state.hasOwnValue }
-
   var state: State {
     switch self {
     case .store(let store, _, _): store.state

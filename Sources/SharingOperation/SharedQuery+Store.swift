@@ -55,7 +55,7 @@ extension SharedQuery {
   /// until the new one has a value: see ``bind(to:keepingPrevious:)``.
   public var isPrevious: Bool {
     core.access(.origin, hasChanged: { $0.from.isPrevious != $0.to.isPrevious })
-    return core.binding.isPrevious
+    return core.binding.boxed.isPrevious
   }
 
   /// Returns the value of the query, or waits for the first one.
