@@ -55,8 +55,7 @@ package final class DeliveryShell<Machine: DeliveryMachine>: DeliveryDrainer {
     let subscriber = Subscriber(handler)
     let id = commit { transition(&$0, subscriber) }
     return OperationSubscription { [self] in
-      let removed = withLock { $0.deliveries.unsubscribe(id) }
-      withExtendedLifetime(removed) {}
+      withExtendedLifetime(withLock { $0.deliveries.unsubscribe(id) }) {}
       onCancel()
     }
   }

@@ -19,7 +19,6 @@ package final class LastElement<Element: Sendable>: Sendable {
 
   /// Stores `new`, and releases the stored element without the lock.
   package func set(_ new: Element?) {
-    let old = element.withLock { exchange(&$0, with: new) }
-    withExtendedLifetime(old) {}
+    withExtendedLifetime(element.withLock { exchange(&$0, with: new) }) {}
   }
 }

@@ -64,8 +64,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     }
     guard let source = upstream.read(present?.source) else { return current }
     if let present, upstream.areEqual(present.source, source) {
-      let old = shell.withLock { $0.update(present, source) }
-      withExtendedLifetime(old) {}
+      withExtendedLifetime(shell.withLock { $0.update(present, source) }) {}
       return present.binding
     }
     // The user's closure may read the wrapper that it makes the request for.
@@ -102,8 +101,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     }
     let (value, version) = binding.versionedValue
     if version == nil { noteAccess(to: binding) }
-    let old = shell.withLock { $0.noteRead(value, version, epoch: epoch) }
-    withExtendedLifetime(old) {}
+    withExtendedLifetime(shell.withLock { $0.noteRead(value, version, epoch: epoch) }) {}
     return projection.value(value)
   }
 
@@ -275,8 +273,7 @@ extension SharedQueryCore {
       present ?? MemberReaders(keyPath: Self.keyPath(of: member), hasChanged: hasChanged())
     if present == nil {
       // An entry that another thread added meanwhile is equivalent.
-      let replaced = self.readers.withLock { $0.updateValue(readers, forKey: member) }
-      withExtendedLifetime(replaced) {}
+      withExtendedLifetime(self.readers.withLock { $0.updateValue(readers, forKey: member) }) {}
     }
     registrar.access(self, keyPath: readers.keyPath)
   }

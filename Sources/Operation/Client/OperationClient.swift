@@ -145,8 +145,7 @@ public final class OperationClient: DeliveryDrainer {
     }
     let id = update { $0.deliveries.subscribe(subscriber) }
     return OperationSubscription { [weak self] in
-      let removed = self?.index.withLock { $0.deliveries.unsubscribe(id) }
-      withExtendedLifetime(removed) {}
+      withExtendedLifetime(self?.index.withLock { $0.deliveries.unsubscribe(id) }) {}
     }
   }
 

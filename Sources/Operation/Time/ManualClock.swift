@@ -136,8 +136,7 @@ public final class ManualClock: OperationClock {
     let id = machine.withLock { $0.schedule(after: duration, action) }
     return OperationSubscription { [self] in
       // The action is released without the lock.
-      let timer = machine.withLock { $0.remove(id) }
-      withExtendedLifetime(timer) {}
+      withExtendedLifetime(machine.withLock { $0.remove(id) }) {}
     }
   }
 }
