@@ -65,7 +65,7 @@ extension CommittedState {
   mutating func beginYield(_ new: YieldedResult<State>) {
     var entry = new
     if let old = removeYields(where: { $0.id == new.id && (new.isValue || !$0.isValue) }) {
-      (entry.before, entry.idsInBase) = (old.before, old.idsInBase)
+      entry.adopt(old)
     }
     yields.append(entry)
     changeCount += 1
@@ -97,7 +97,7 @@ extension CommittedState {
         continue
       }
       if var state = restored.take() {
-        (entry.before, entry.idsInBase) = (state.before, state.idsInBase)
+        entry.adopt(state)
         if !entry.hidesEarlier {
           replaced.change(&state.before, entry.redo)
           restored = state
@@ -127,7 +127,10 @@ extension CommittedState {
     while let index = yields.firstIndex(where: { $0.id == id || $0.id == nil }) {
       replaced.append(yields)
       let own = yields.remove(at: index)
-      for earlier in 0..<index { replaced.change(&yields[earlier].before, own.redo) }
+      for earlier in 0..<index {
+        replaced.change(&yields[earlier].before, own.redo)
+        yields[earlier].madeStaleAt = nil
+      }
       // What it hides is not displayed again.
       yields.removeFirst(own.hidesEarlier ? index : 0)
     }
@@ -155,6 +158,14 @@ struct YieldedResult<State: OperationState>: Sendable {
   let redo: Redo
   /// Whether the result is a value, and not a failure.
   var isValue = true
+  /// The number of invalidations, if the result made a fresh value stale.
+  var madeStaleAt: Int?
+
+  /// The entry restores from now on what another one would have restored.
+  mutating func adopt(_ other: Self) {
+    (before, idsInBase) = (other.before, other.idsInBase)
+    madeStaleAt = other.madeStaleAt ?? madeStaleAt
+  }
 
   /// Whether the result hides what earlier entries display.
   var hidesEarlier: Bool { State.kind != .pages && isValue }

@@ -47,6 +47,8 @@ extension StoreMachine {
     let handlers = record.payload.handlers
     if !output.isCancellation {
       let isValue = if case .success = output { true } else { false }
+      let count = record.payload.invalidationCount
+      let isOutdated = isValue && Self.isAboutWhole(record) && count < freshness.invalidationCount
       let redo = redo(output, of: record)
       if display(of: id) == nil {
         committed.changeYields(redo)
@@ -54,14 +56,13 @@ extension StoreMachine {
         committed.beginYield(
           .init(
             id: id, before: edits.withBaseValue(state), idsInBase: edits.layers?.idsInBase ?? [],
-            redo: redo, isValue: isValue))
+            redo: redo, isValue: isValue,
+            madeStaleAt: isOutdated && !freshness.isInvalidated ? freshness.invalidationCount : nil)
+        )
       }
       take(output, of: record.task, after: record.payload.settlements)
       // As at its end; a run that is no older than the last invalidation makes the value fresh only then.
-      let count = record.payload.invalidationCount
-      if isValue, Self.isAboutWhole(record), count < freshness.invalidationCount {
-        freshness.refresh(since: count)
-      }
+      if isOutdated { freshness.refresh(since: count) }
       notifyChange(also: handlers)
     }
     notify(.yielded(output, record.run), also: handlers)
@@ -87,6 +88,11 @@ extension StoreMachine {
       if case .success = output {
         committed.noteResult()
         if Self.isAboutWhole(record) { freshness.refresh(since: record.payload.invalidationCount) }
+      } else if Self.isAboutWhole(record),
+        record.payload.invalidationCount == freshness.invalidationCount
+      {
+        // Another run may have answered the invalidation, and an older one replaced the answer.
+        _ = freshness.answer()
       }
       notifyChange(also: record.payload.handlers)
       notify(.runEnded(output, record.run), also: record.payload.handlers)
@@ -254,6 +260,7 @@ extension StoreMachine {
   /// Restores what the yields of a run had replaced.
   private mutating func restoreYields(of id: OperationTaskID) {
     guard let entry = committed.undoYield(of: id) else { return }
+    if entry.madeStaleAt == freshness.invalidationCount { freshness.restore() }
     release(edits.layers?.base)
     let value = state.currentValue
     edits.edited?.layers.restore(value, idsInBase: entry.idsInBase)

@@ -42,6 +42,9 @@ struct Freshness: Sendable {
     isInvalidated = isOld
   }
 
+  /// The value that was fresh until a run of before the last invalidation yielded is displayed again.
+  mutating func restore() { (isInvalidated, answeredCount) = (false, invalidationCount) }
+
   mutating func reset() { isInvalidated = false }
 
   mutating func takeFollowUp() -> [TaskDependency] { exchange(&followUpDependencies, with: []) }

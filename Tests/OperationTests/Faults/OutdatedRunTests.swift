@@ -1,0 +1,98 @@
+import Testing
+
+@testable import Operation
+
+/// Runs that began before an invalidation, beside those that answer it.
+@Suite(.timeLimit(.minutes(5))) struct OutdatedRunTests {
+  private let hands = OverlappingYieldTests.Hands()
+  private let calls = Counter()
+  private let store: OperationStore<QueryState<String, any Error>>
+
+  init() {
+    let defaults = OperationDefaults(retryLimit: 0, isDeduplicated: false)
+    let client = OperationClient(defaults: defaults, clock: ManualClock())
+    let query = Query<String, any Error>(path: ["q"]) { [hands, calls] _, yields in
+      try await hands.take(calls.increment(), yields)
+    }
+    store = client.store(for: query.stale(after: .seconds(60)))
+  }
+
+  /// Begins a call, whose request has the next number.
+  private func fetch() async -> Task<String, any Error> {
+    let number = calls.value + 1
+    let task = Task { try await store.fetch() }
+    await hands.has(number)
+    return task
+  }
+
+  /// Begins a run, invalidates the store, and answers the invalidation with a value.
+  private func outdatedRun() async throws -> Task<String, any Error> {
+    let run = await fetch()
+    store.invalidate()
+    let answer = await fetch()
+    hands.end(2, "answer")
+    #expect(try await answer.value == "answer" && !store.isStale)
+    return run
+  }
+
+  @Test("A cancellation makes the value fresh again that an older run had replaced")
+  func cancelled() async throws {
+    let run = try await outdatedRun()
+    hands.yield(1, "old")
+    hands.yield(1, "older")
+    #expect(store.currentValue == "older" && store.isStale)
+    run.cancel()
+    _ = await run.result
+    #expect(store.currentValue == "answer" && !store.isStale)
+    try await store.ensure()
+    #expect(calls.value == 2)
+    hands.endAll()
+  }
+
+  @Test("A value is fresh again when the last of several runs that yielded is cancelled")
+  func severalYields() async throws {
+    let run = try await outdatedRun()
+    let newer = await fetch()
+    hands.yield(1, "old")
+    hands.yield(3, "new")
+    store.cancel()
+    _ = await (run.result, newer.result)
+    #expect(store.currentValue == "answer" && !store.isStale)
+    hands.endAll()
+  }
+
+  @Test(
+    "The restored value is stale after another invalidation, and what an older run yielded before it failed",
+    arguments: [true, false])
+  func stale(fails: Bool) async throws {
+    let run = try await outdatedRun()
+    hands.yield(1, "old")
+    if fails {
+      hands.end(1)
+    } else {
+      store.invalidate()
+      run.cancel()
+    }
+    _ = await run.result
+    #expect(store.currentValue == (fails ? "old" : "answer") && store.isStale)
+    hands.endAll()
+  }
+
+  @Test("No run follows a failure that began after the invalidation", arguments: [true, false])
+  func failed(isWritten: Bool) async throws {
+    let subscription = store.subscribe { _ in }
+    await hands.has(1)
+    store.invalidate()
+    let answer = await fetch()
+    if isWritten { store.currentValue = "written" } else { hands.end(2, "answer") }
+    let last = isWritten ? answer : await fetch()
+    _ = isWritten ? nil : try await answer.value
+    hands.end(1, "old")
+    await Settled.when { store.currentValue == "old" }
+    hands.end(isWritten ? 2 : 3)
+    await #expect(throws: Failed.self) { try await last.value }
+    await Settled.when { store.leaseCount == 0 }
+    #expect(store.currentValue == "old" && store.isStale && calls.value == (isWritten ? 2 : 3))
+    subscription.cancel()
+  }
+}
