@@ -48,9 +48,11 @@ private func areSameObject(_ lhs: Any, _ rhs: Any) -> Bool {
 
 /// An optional whose type is not known.
 protocol OptionalValue {
+  static var wrapped: any Any.Type { get }
   var content: Any? { get }
 }
 
 extension Optional: OptionalValue {
+  static var wrapped: any Any.Type { Wrapped.self }
   var content: Any? { self }
 }

@@ -194,7 +194,10 @@ extension OperationStore: ErasedOperationStore {
   private func cast<Expected>(_ given: Any) throws(OperationTypeMismatch) -> Expected {
     // An optional without content could be cast to any other optional.
     let isNil = (given as? any OptionalValue).map { $0.content == nil } ?? false
-    if !isNil || type(of: given) == Expected.self, let value = given as? Expected { return value }
+    let types: [Any.Type?] = [Expected.self, (Expected.self as? any OptionalValue.Type)?.wrapped]
+    if !isNil || types.contains(where: { $0 == type(of: given) }), let value = given as? Expected {
+      return value
+    }
     throw OperationTypeMismatch(path: path, expected: Expected.self, given: type(of: given))
   }
 

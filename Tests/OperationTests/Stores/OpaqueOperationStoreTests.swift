@@ -42,6 +42,17 @@ import Testing
     #expect(store.currentValue == nil)
   }
 
+  @Test("The missing value that a run has returned is accepted") func ownNil() async throws {
+    let store = client.store(for: Query(path: ["optional"]) { _ -> Int? in nil })
+    let opaque = try #require(client.store(with: ["optional"]))
+    let value = try await opaque.run()
+    store.currentValue = 3
+    try opaque.setResult(to: .success(value))
+    #expect(store.currentValue == .some(nil) && store.status.isSuccess)
+    try opaque.setResult(to: .success(Int??.none))
+    #expect(store.currentValue == Int??.none)
+  }
+
   @Test("A missing value of another type is not accepted") func wrongNil() throws {
     let (store, opaque) = try makeStores()
     store.currentValue = 3
