@@ -42,9 +42,14 @@ final class InspectorServer: Sendable {
 
   private static func newPath() throws(OperationInspectorError) -> String {
     let number = count.wrappingAdd(1, ordering: .relaxed).newValue
-    // The path of a socket is short.
-    let program = program.replacing(" ", with: "-").prefix(40)
-    return "\(try InspectorSocket.directory())/\(program)-\(getpid())-\(number).sock"
+    let name = "\(shortened(program))-\(getpid())-\(number)"
+    return "\(try InspectorSocket.directory())/\(name).sock"
+  }
+
+  /// Returns the name of a program as a part of the path of a socket, which has at most 107 bytes.
+  static func shortened(_ program: String) -> String {
+    // A character that is cut becomes one of three bytes.
+    String(decoding: program.replacing(" ", with: "-").utf8.prefix(40), as: UTF8.self)
   }
 
   /// Starts the thread. If this throws, the inspector is released, which ends this.

@@ -71,6 +71,12 @@ import Testing
     _ = try await InspectingPeer(at: inspector.path).line("hello")
   }
 
+  @Test("The name of a program in the path of a socket is short, and has no spaces") func name() {
+    #expect(InspectorServer.shortened("my daemon") == "my-daemon")
+    let long = InspectorServer.shortened(String(repeating: "語", count: 32))
+    #expect(long.hasPrefix(String(repeating: "語", count: 13)) && long.utf8.count <= 42)
+  }
+
   @Test("A socket that a program serves, another file and a bad path are refused") func refusals()
     throws
   {
