@@ -9,7 +9,8 @@ struct Program {
   static func main() async throws {
     let client = OperationClient()
     guard let screen = Screen(input: STDIN_FILENO, output: STDOUT_FILENO) else {
-      while let line = readLine(), !line.isEmpty {
+      while let line = readLine() {
+        if line.isEmpty { continue }
         print(line, "→", try await client.ensure(PlacesQuery(text: line)).joined(separator: ", "))
       }
       return
@@ -21,7 +22,7 @@ struct Program {
 /// Displays the model whenever a key or a result arrives, until Escape or the end of the terminal.
 struct Search: ~Copyable {
   private enum Change: Sendable {
-    case key(UInt8)
+    case keys(String)
     case result
   }
 
@@ -37,27 +38,36 @@ struct Search: ~Copyable {
     let (changes, source) = AsyncStream.makeStream(of: Change.self)
     let keys = screen.keys
     let typing = Task {
-      for await key in keys { source.yield(.key(key)) }
+      for await keys in keys { source.yield(.keys(keys)) }
       source.finish()
     }
     let states = model.$places.states
     let results = Task { for await _ in states { source.yield(.result) } }
     screen.show(model.lines)
     for await change in changes {
-      if case .key(let key) = change, !take(key) { break }
+      if case .keys(let keys) = change, !take(keys) { break }
       screen.show(model.lines)
     }
     typing.cancel()
     results.cancel()
   }
 
-  /// Handles a key. Returns `false` for Escape, Control-C and Control-D, which end the program.
-  private func take(_ key: UInt8) -> Bool {
-    switch key {
-    case 3, 4, 27: return false
-    case 8, 127: model.change(to: String(model.text.dropLast()))
-    case 32..<127: model.change(to: model.text + String(UnicodeScalar(key)))
-    default: break
+  /// Handles keys. Returns `false` for Escape, Control-C and Control-D, which end the program.
+  private func take(_ keys: String) -> Bool {
+    var rest = keys[...]
+    while let key = rest.popFirst() {
+      switch key {
+      case "\u{3}", "\u{4}": return false
+      case "\u{1B}":
+        guard let next = rest.first else { return false }
+        // An arrow, or another key of several characters, which has no meaning here.
+        if next == "[" || next == "O" {
+          rest = rest.dropFirst().drop { !$0.isLetter && $0 != "~" }.dropFirst()
+        }
+      case "\u{8}", "\u{7F}": model.change(to: String(model.text.dropLast()))
+      case _ where key.unicodeScalars.contains { $0.properties.generalCategory == .control }: break
+      default: model.change(to: model.text + String(key))
+      }
     }
     return true
   }

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A terminal that passes each key at once, and displays lines in place of the ones before.
+/// A terminal that passes keys at once, and displays lines in place of the ones before.
 ///
 /// Its settings are restored when it is released.
 final class Screen {
@@ -25,7 +25,7 @@ final class Screen {
   }
 
   /// The keys, until the terminal is closed. They are read on a queue, and not on a thread of tasks.
-  var keys: AsyncStream<UInt8> {
+  var keys: AsyncStream<String> {
     AsyncStream { [input] keys in
       let reader = KeyReader(input, keys)
       keys.onTermination = { _ in reader.end() }
@@ -46,11 +46,13 @@ final class Screen {
 private final class KeyReader: Sendable {
   private let source: Mutex<(any DispatchSourceRead)?>
 
-  init(_ input: Int32, _ keys: AsyncStream<UInt8>.Continuation) {
+  init(_ input: Int32, _ keys: AsyncStream<String>.Continuation) {
     let source = DispatchSource.makeReadSource(fileDescriptor: input, queue: .global())
     source.setEventHandler {
-      var byte: UInt8 = 0
-      if read(input, &byte, 1) == 1 { keys.yield(byte) } else { keys.finish() }
+      var bytes = [UInt8](repeating: 0, count: 64)
+      let count = read(input, &bytes, bytes.count)
+      if count <= 0 { return keys.finish() }
+      keys.yield(String(decoding: bytes.prefix(count), as: UTF8.self))
     }
     source.activate()
     self.source = Mutex(source)

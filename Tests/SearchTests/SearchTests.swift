@@ -80,6 +80,23 @@ private final class PseudoTerminal: Sendable {
     terminal.close()
   }
 
+  @Test("Letters outside of ASCII are typed, and an arrow neither types nor ends the program")
+  func otherKeys() async throws {
+    let terminal = try PseudoTerminal()
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let screen = try #require(Screen(input: terminal.terminal, output: terminal.terminal))
+    let program = Task { await Search(screen: screen, client: client).run() }
+    terminal.type("z\u{1B}[1;5Aü\u{1B}OBri\u{7F}")
+    await terminal.wait { $0.hasPrefix("search: zür") && !$0.hasPrefix("search: züri") }
+    await clock.advance(by: .milliseconds(200))
+    await clock.sleepers(atLeast: 1)
+    await clock.advance(by: .milliseconds(150))
+    await terminal.wait { $0 == "search: zür\r\n  Zürich" }
+    terminal.type("\u{4}")
+    await program.value
+    terminal.close()
+  }
+
   @Test("Without a text, no places are displayed") func empty() async throws {
     let model = SearchModel(client: OperationClient(defaults: .testing, clock: clock))
     model.change(to: "x")
