@@ -26,7 +26,7 @@ struct Document: Sendable, CustomTestStringConvertible {
   /// The names of the methods that return a request with a modifier.
   static func modifierNames() throws -> Set<String> {
     let method =
-      /public func (\w+)[^{]*?->\s*(?:ModifiedOperation|Transformed(?:Mutation|Operation)|MappedQuery)\b/
+      /public func (\w+)[^{]*?->\s*(?:Configured|ModifiedOperation|Transformed(?:Mutation|Operation)|MappedQuery)\b/
     let texts = try ["Modifiers", "Conditions", "Client"].flatMap { folder in
       let folder = root.appending(path: "Sources/Operation/\(folder)")
       return try FileManager.default.contentsOfDirectory(
