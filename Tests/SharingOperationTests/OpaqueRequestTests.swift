@@ -21,6 +21,7 @@ private final class Model {
   @SharedQuery(number().retry(limit: 1).map { "\($0)" }.stale(after: .seconds(2))) var mapped
   @SharedQuery(number().stale(after: .seconds(2)), default: 3) var defaulted
   @SharedQuery(number().stale(after: .seconds(2)).retry(limit: 2)) var initial = 4
+  @SharedQuery(number().retry(limit: 1), select: { $0.map { -$0 } }) var negative
   @SharedQuery(pages().retry(limit: 1)) var pagesOfNumbers
   @SharedQuery(pages().retry(limit: 1), default: [.init(id: 7, value: 7)]) var defaultedPages
   @SharedQuery(pages().retry(limit: 1), select: { $0.count }) var pageCount
@@ -38,6 +39,7 @@ private final class Model {
     #expect(model.defaulted == 3)
     #expect(try await model.$modified.fetch() == 1)
     #expect((model.plain, model.modified, model.defaulted, model.initial) == (1, 1, 1, 1))
+    #expect(model.negative == -1)
     #expect(model.defaultedPages.map(\.id) == [7] && model.pageCount == 0)
     #expect(try await model.$pagesOfNumbers.value().map(\.value) == [1])
     #expect(model.defaultedPages.map(\.id) == [0] && model.pageCount == 1)
