@@ -73,6 +73,9 @@ struct Arguments: Equatable, Sendable {
     if isJSON, [.web, .list, .svg].contains(form) {
       throw InspectError("--json goes with --once and --follow")
     }
+    if form == .list, waits || isDemo {
+      throw InspectError("--list goes with neither --wait nor --demo")
+    }
     if isDemo, target != nil { throw InspectError("--demo has a program of its own") }
   }
 

@@ -40,22 +40,25 @@ enum Inspect {
     return try show(link, arguments, target)
   }
 
+  private static var style: OutputStyle {
+    OutputStyle(
+      environment: ProcessInfo.processInfo.environment, isTerminal: isatty(STDOUT_FILENO) == 1)
+  }
+
   private static func show(
     _ link: Link, _ arguments: Arguments, _ target: Target
   ) throws(InspectError) -> Int32 {
-    let style = OutputStyle(
-      environment: ProcessInfo.processInfo.environment, isTerminal: isatty(STDOUT_FILENO) == 1)
     let plain = PlainSession(arguments: arguments, target: target, style: style)
     switch arguments.form {
     case .automatic where TerminalDevice.isUsable:
       let session = try TerminalSession(target: target, waits: arguments.waits, style: style)
       return session.run(link).map { 128 + $0 } ?? EXIT_SUCCESS
-    case .follow: plain.follow(link)
+    case .follow: try plain.follow(link)
     case .svg: try plain.drawing(link.connection)
     case .web:
       // Each page has a connection of its own.
       link.connection.close()
-      try WebServer(arguments: arguments, target: target, path: link.path).run()
+      try WebServer(arguments: arguments, target: target, link: link).run()
     default: try plain.once(link.connection)
     }
     return EXIT_SUCCESS
@@ -89,9 +92,11 @@ enum Inspect {
   }
 
   /// Waits until a program has started, and connects to it.
-  static func wait(for target: Target, after path: String?) -> Link {
+  static func wait(for target: Target, after last: Link?) -> Link {
+    // A program that refuses the connection is not asked without a pause.
+    if last != nil { usleep(250_000) }
     while true {
-      if let link = target.connect(after: path) { return link }
+      if let link = target.connect(after: last) { return link }
       usleep(250_000)
     }
   }
@@ -126,13 +131,15 @@ enum Inspect {
     for refusal in found.refusals { StandardStreams.error("inspect: \(refusal)\n") }
     let programs = found.programs
     if programs.isEmpty { return EXIT_FAILURE }
-    let width = programs.map { $0.hello.title.printable.columns }.max() ?? 0
+    let plain = PlainText(style: style)
+    let width = programs.map { plain.title($0.hello).columns }.max() ?? 0
     var text = "\("PROGRAM".fit(max(width, 7)))      PID  UP        SOCKET\n"
     for program in programs {
       let hello = program.hello
       let up = clockDuration(hello.now - hello.started)
-      text += hello.title.printable.fit(max(width, 7))
-      text += " \("\(hello.pid)".fit(8, isRight: true))  \(up.fit(8))  \(program.link.path)\n"
+      text += plain.title(hello).fit(max(width, 7))
+      text += " \("\(hello.pid)".fit(8, isRight: true))  \(up.fit(8))  "
+      text += program.link.path.printable + "\n"
     }
     writes(text)
     return EXIT_SUCCESS

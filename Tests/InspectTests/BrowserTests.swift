@@ -41,6 +41,25 @@ struct BrowserTests {
     }
   }
 
+  @Test("A run that ended at the time zero has ended, and commands arrive in their order")
+  func order() async throws {
+    try await onThread {
+      let program = try FakeProgram(TemporaryFolder())
+      let web = try WebChild(program)
+      let browser = try Browser()
+      // A fragment that is no text.
+      try browser.open(web.address + "#%")
+      let peer = try program.serveBlog()
+      try browser.wait(until: "state.rows.length === 6")
+      let outcome = "outcomeOf({ started: 0, ended: 0, outcome: 'success' })"
+      #expect(try browser.value(outcome) == "success")
+      #expect(try browser.value("durationOf({ started: 0, ended: 0 })") == "0")
+      let watch = "(number) => command({ command: 'watch', store: number })"
+      _ = try browser.value("[...Array(40).keys()].map(\(watch))")
+      for number in 0..<40 { #expect(try peer.command().store == number) }
+    }
+  }
+
   @Test("Data of the program is displayed as text") func text() async throws {
     try await onThread {
       let program = try FakeProgram(TemporaryFolder())

@@ -31,6 +31,8 @@ extension KeyDecoder {
       ("\u{1B}q", [.escape, .character("q")]),
       // Unknown sequences, sequences with modifiers, and control characters.
       ("\u{1B}[1;5A\u{1B}[24~\u{1B}[99Z\u{1}\u{2}x", [.up, .character("x")]),
+      // The function keys of a console.
+      ("\u{1B}[[A\u{1B}[[Cx", [.character("x")]),
     ] as [(String, [Key])])
   func decode(_ text: String, _ expected: [Key]) {
     #expect(keys(text) == expected)

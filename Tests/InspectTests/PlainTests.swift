@@ -237,6 +237,8 @@ import Testing
       (["a", "b"], "there is more than one program to inspect"),
       (["--web", "--once"], "--once does not go with another form"),
       (["--web", "--json"], "--json goes with --once and --follow"),
+      (["--list", "--wait"], "--list goes with neither --wait nor --demo"),
+      (["--demo", "--list"], "--list goes with neither --wait nor --demo"),
       (["--port", "70000"], "--port needs a number up to 65535"),
       (["--demo", "posts"], "--demo has a program of its own"),
     ])
@@ -272,13 +274,63 @@ import Testing
     }
   }
 
-  @Test("The next start of a program comes before the one that was connected last")
-  func nextBeforeLast() throws {
+  @Test("The next start of a program is none that ran before, and comes before its last socket")
+  func nextStart() throws {
     let runtime = try TemporaryFolder()
-    let programs = try (1...2).map { try FakeProgram(runtime, pid: $0) }
-    let folder = Programs(folder: "\(runtime.path)/swift-operation")
-    for (last, next) in [(programs[0], programs[1]), (programs[1], programs[0])] {
-      #expect(Target(nil, programs: folder).connect(after: last.path)?.path == next.path)
+    let programs = try (2...4).map { try FakeProgram(runtime, pid: $0) }
+    let target = Target(nil, programs: Programs(folder: "\(runtime.path)/swift-operation"))
+    let last = Link(
+      path: programs[1].path, connection: try ProgramConnection(path: programs[1].path))
+    #expect(target.connect(after: last)?.path == last.path)
+    for pid in [5, 1] {
+      let next = try FakeProgram(runtime, pid: pid)
+      #expect(target.connect(after: last)?.path == next.path)
     }
+    withExtendedLifetime(programs) {}
+  }
+
+  @Test("A program that does not answer is reported, and keeps no other one from being found")
+  func silent() async throws {
+    try await onThread {
+      let runtime = try TemporaryFolder()
+      let silent = try FakeProgram(runtime, program: "a\u{1B}[2J", pid: 1)
+      let other = try FakeProgram(runtime, program: "b-c", pid: 2)
+      let child = try ProgramChild(
+        [TerminalChild.program("inspect"), "--list"],
+        environment: ["XDG_RUNTIME_DIR": runtime.path], readsErrors: true)
+      let peers = try (silent.accept(), other.accept())
+      try peers.1.send(Blog.hello(program: "b c", pid: 2, name: "main"))
+      try peers.0.send(#"{"type":"later"}"#)
+      let path = silent.path.printable
+      #expect(try child.line() == "inspect: \(path): the program does not answer")
+      #expect(try child.waitForEnd() == 0)
+      #expect(!path.contains("\u{1B}"))
+    }
+  }
+
+  @Test("A program is named by its client, by its title, or by its own name") func names() throws {
+    let fake = try FakeProgram(TemporaryFolder(), program: "b-c")
+    let link = Link(path: fake.path, connection: try ProgramConnection(path: fake.path))
+    let hello = Hello(program: "b c", pid: 2, name: "main", started: 0, now: 0)
+    let program = Program(link: link, hello: hello)
+    for name in ["main", "b c", "b c · main", "b c - main"] { #expect(program.isNamed(name)) }
+    #expect(!program.isNamed("b-c"))
+  }
+
+  @Test("A path that is very long does not pad the other lines") func longPath() throws {
+    let path = [String(repeating: "p", count: 5_000)]
+    let stores = [Blog.store(1, path, "Q"), Blog.store(2, ["posts"], "Q")]
+    let text = PlainText(style: OutputStyle(environment: [:], isTerminal: false))
+    let lines = text.table(try Blog.model(stores), now: Blog.now).map(\.text)
+    #expect(lines.contains { $0.contains(path[0] + "  Q") })
+    #expect(lines.filter { $0.count > 200 }.count == 1)
+  }
+
+  @Test("Where the locale is not UTF-8, the title has no sign outside of ASCII") func plainTitle() {
+    let hello = Hello(program: "p", pid: 1, name: "c", started: 0, now: 0)
+    let styles = ["C", "C.UTF-8"].map {
+      OutputStyle(environment: ["LC_ALL": $0], isTerminal: false)
+    }
+    #expect(styles.map { PlainText(style: $0).title(hello) } == ["p - c", "p · c"])
   }
 }

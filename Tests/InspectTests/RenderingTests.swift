@@ -1,3 +1,5 @@
+import Foundation
+import FoundationXML
 import Testing
 
 @testable import inspect
@@ -189,7 +191,9 @@ import Testing
     "Texts are cut and padded by columns",
     arguments: [
       ("abc", 5, "abc  "), ("abcdef", 4, "abc…"), ("日本語", 5, "日本…"), ("日本語", 4, "日… "),
-      ("e\u{301}a", 2, "e\u{301}a"), ("👩‍👧x", 3, "👩‍👧x"), ("ab", 0, ""), ("ab", 1, "…"),
+      ("e\u{301}a", 2, "e\u{301}a"), ("👩‍👧x", 5, "👩‍👧x"), ("🇩🇪x", 3, "🇩🇪x"), ("नमस्ते", 4, "नमस्ते"),
+      ("กำ", 2, "กำ"), ("\u{1100}\u{1161}\u{11A8}x", 3, "\u{1100}\u{1161}\u{11A8}x"), ("ab", 0, ""),
+      ("ab", 1, "…"),
     ])
   func fit(_ text: String, _ width: Int, _ expected: String) {
     #expect(text.fit(width) == expected)
@@ -203,10 +207,12 @@ import Testing
   }
 
   @Test("A screen is drawn as an image, with its text as text") func image() throws {
-    let store = Blog.store(1, ["<script>&"], "Q")
+    let store = Blog.store(1, ["<script>&", "<\u{301}\u{FFFE}&\u{301}"], "Q")
     let size = TerminalSize(columns: 80, rows: 24)
     let svg = ScreenDrawing(size: size).svg(lines(try Blog.model([store])))
     #expect(svg.contains("&lt;script&gt;&amp;") && !svg.contains("<script"))
+    #expect(svg.contains("&lt;\u{301} &amp;\u{301}"))
+    #expect(XMLParser(data: Data(svg.utf8)).parse())
   }
 
   @Test("The detail has the latest calls first, the pages, and what is not complete") func calls()
@@ -286,6 +292,6 @@ import Testing
     var refused = InspectorModel()
     refused.receive(try Blog.message(#"{"type":"bye","reason":"It is full."}"#))
     let texts = texts(lines(refused))
-    #expect(texts[0] == " inspect: ended" && texts[2] == " The program has ended. It is full.")
+    #expect(texts[0] == " inspect: refused" && texts[2] == " It is full.")
   }
 }

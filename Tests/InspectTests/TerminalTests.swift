@@ -15,7 +15,7 @@ import Testing
       try child.wait("the table") {
         $0.lines[4].hasPrefix(">  authors/7") && $0.lines[rows - 1].hasSuffix("quit")
       }
-      #expect(child.screen.isAlternate && !child.screen.isCursorVisible && child.screen.hasColour)
+      #expect(child.screen.isAlternate && child.screen.isChanged && child.screen.hasColour)
       #expect(!child.isInOriginalMode)
       try child.type("j")
       try child.wait { $0.lines[5].hasPrefix(">  create") && $0.lines[4].hasPrefix("   authors") }
@@ -35,7 +35,7 @@ import Testing
       try child.wait { $0.lines[3].hasPrefix(" PATH") }
       try child.type("q")
       #expect(try child.waitForEnd() == 0)
-      #expect(child.isInOriginalMode && child.screen.isCursorVisible)
+      #expect(child.isInOriginalMode && child.screen.isPlain)
       #expect(child.screen.unknown == [])
       try peer.waitForEnd()
     }
@@ -105,7 +105,7 @@ import Testing
       #expect(!child.isInOriginalMode)
       child.send(signal)
       #expect(try child.waitForEnd() == 128 + signal)
-      #expect(child.isInOriginalMode && child.screen.isCursorVisible)
+      #expect(child.isInOriginalMode && child.screen.isPlain)
       try peer.waitForEnd()
     }
   }
@@ -118,7 +118,7 @@ import Testing
       let peer = try program.serveBlog()
       try child.wait { $0.lines[23].hasSuffix("quit") }
       child.send(SIGILL)
-      try child.wait("the main screen") { !$0.isAlternate && $0.isCursorVisible }
+      try child.wait("the main screen") { !$0.isAlternate && $0.isPlain }
       try peer.waitForEnd()
       #expect(child.isInOriginalMode)
     }

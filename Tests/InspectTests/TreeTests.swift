@@ -42,7 +42,8 @@ import Testing
     "All words of the filter must occur",
     arguments: [
       ("POSTS 3", [4]), ("503", [4]), ("stale", [2, 4]), ("mutation paused", [5]),
-      ("authorquery", [6]), ("posts create", []), ("", [1, 2, 3, 4, 5, 6]),
+      ("authorquery", [6]), ("posts create", []),
+      ("fresh", [1, 6]), ("", [1, 2, 3, 4, 5, 6]),
     ])
   func filter(_ text: String, _ ids: [Int]) throws {
     let rows = try tree(.init(filter: text, isFlat: true)).rows

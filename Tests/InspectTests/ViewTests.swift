@@ -157,6 +157,21 @@ import Testing
     #expect(press(.character("h"), .escape) == nil && view.page == .table)
   }
 
+  @Test("Keys scroll the list of keys where it is longer than the screen, and others close it")
+  mutating func scrolledHelp() throws {
+    _ = press(.character("?"), .pageDown, .down)
+    #expect(view.helpScroll == 4 && view.page == .help(over: .table))
+    let size = TerminalSize(columns: 80, rows: TerminalScreen.frame + 4)
+    _ = press(.end)
+    let screen = TerminalScreen(model: try Blog.model(), size: size, now: Blog.now)
+    #expect(screen.lines(&view)[7].text.hasPrefix("   q   "))
+    #expect(view.helpScroll == HelpText.keys.count - 4 && view.scroll == 0)
+    _ = press(.escape, .character("?"))
+    #expect(view.helpScroll == 0)
+    let all = HelpText.keys.count
+    #expect(view.press(.down, model: try Blog.model(), height: all) == nil && view.page == .table)
+  }
+
   @Test("Keys scroll a detail from its begin to its end") mutating func scrolling() {
     _ = press(.enter, .down, .character("j"), .pageDown, .character(" "))
     #expect(view.scroll == 8)

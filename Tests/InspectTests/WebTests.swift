@@ -192,8 +192,8 @@ import Testing
     ])
   func notServed(_ method: String, _ path: String, _ status: Int) {
     let request = HTTPRequest(
-      method: method, path: path, query: ["token": "secret"], fields: ["host": "localhost:80"])
-    #expect(WebGate(port: 80, token: "secret").decide(request) == .refused(status: status))
+      method: method, path: path, query: ["token": "secret"], fields: ["host": "localhost:8080"])
+    #expect(WebGate(port: 8080, token: "secret").decide(request) == .refused(status: status))
   }
 
   @Test("A page that is opened after the end of the program is told so", arguments: [true, false])
@@ -246,9 +246,19 @@ import Testing
     arguments: [(nil, true), ("none", true), ("same-origin", true), ("same-site", false)])
   func site(_ site: String?, _ isServed: Bool) {
     var request = HTTPRequest(method: "GET", path: "/", query: ["token": "secret"])
-    request.fields = ["host": "localhost:80"]
+    request.fields = ["host": "localhost:8080"]
     request.fields["sec-fetch-site"] = site
-    let decision = WebGate(port: 80, token: "secret").decide(request)
+    let decision = WebGate(port: 8080, token: "secret").decide(request)
+    #expect(decision == (isServed ? .page : .refused(status: 403)))
+  }
+
+  @Test(
+    "A browser leaves out the port 80",
+    arguments: [(80, "127.0.0.1", true), (80, "localhost:80", false), (8080, "localhost", false)])
+  func port80(_ port: UInt16, _ host: String, _ isServed: Bool) {
+    var request = HTTPRequest(method: "GET", path: "/", query: ["token": "secret"])
+    request.fields = ["host": host, "origin": "http://\(host)"]
+    let decision = WebGate(port: port, token: "secret").decide(request)
     #expect(decision == (isServed ? .page : .refused(status: 403)))
   }
 

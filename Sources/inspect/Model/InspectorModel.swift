@@ -5,6 +5,8 @@ struct InspectorModel: Equatable, Sendable {
     case connected
     /// The program has ended, or it has ended the connection.
     case ended(reason: String)
+    /// The program has ended the connection in place of a greeting.
+    case refused(reason: String)
   }
 
   private(set) var connection = Connection.connecting
@@ -26,8 +28,7 @@ struct InspectorModel: Equatable, Sendable {
 
   mutating func end(reason: String) {
     // A program that says goodbye closes the connection right after it.
-    if case .ended = connection { return }
-    connection = .ended(reason: reason)
+    if connection == .connecting || connection == .connected { connection = .ended(reason: reason) }
   }
 
   mutating func receive(_ message: ServerMessage) {
@@ -43,7 +44,8 @@ struct InspectorModel: Equatable, Sendable {
       structureVersion += 1
     case .changes(let changes): receive(changes)
     case .detail(let detail): self.detail = detail
-    case .bye(let reason): end(reason: reason)
+    case .bye(let reason):
+      if hello == nil { connection = .refused(reason: reason) } else { end(reason: reason) }
     case .reply, .unknown: break
     }
   }

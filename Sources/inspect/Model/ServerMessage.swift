@@ -33,7 +33,10 @@ struct Hello: Equatable, Sendable {
   var canGoOffline = false
   var isOffline = false
 
-  var title: String { name.map { "\(program) · \($0)" } ?? program }
+  /// The names of the program and of its client.
+  func title(separator: String = " · ") -> String {
+    name.map { "\(program)\(separator)\($0)" } ?? program
+  }
 }
 
 /// How often things happened since the inspector connected.

@@ -59,7 +59,7 @@ extension StoreRecord {
   /// Returns whether all words of a filter occur in the path, the request, the status or the error.
   func matches(_ words: [String]) -> Bool {
     guard !words.isEmpty else { return true }
-    let freshness = isStale ? "stale" : "fresh"
+    let freshness = lastResult == nil ? "" : isStale ? "stale" : "fresh"
     let text = "\(name) \(request) \(kind) \(status.rawValue) \(freshness) \(error ?? "")"
       .lowercased()
     return words.allSatisfy { text.contains($0) }

@@ -60,16 +60,11 @@ extension String {
 }
 
 extension Character {
-  /// The number of columns that the character takes in a terminal: 0, 1 or 2.
+  /// The number of columns that the character takes in a terminal. Most terminals do not join what a
+  /// joiner connects, such as the persons of a family.
   var columns: Int {
-    guard let first = unicodeScalars.first else { return 0 }
-    if first.value < 0x300 { return 1 }
-    switch first.properties.generalCategory {
-    case .nonspacingMark, .enclosingMark, .format: return 0
-    default: break
-    }
-    if unicodeScalars.contains("\u{FE0F}") || first.properties.isEmojiPresentation { return 2 }
-    return first.isWide ? 2 : 1
+    let columns = unicodeScalars.reduce(0) { $0 + $1.columns }
+    return unicodeScalars.contains("\u{FE0F}") ? max(columns, 2) : columns
   }
 }
 
@@ -77,9 +72,27 @@ extension Unicode.Scalar {
   fileprivate var isUnprintable: Bool {
     switch properties.generalCategory {
     case .control, .lineSeparator, .paragraphSeparator: true
+    // XML has no place for these two.
+    case .unassigned: value == 0xFFFE || value == 0xFFFF
     // Marks that reverse the direction of text would reorder the columns.
     case .format: (0x202A...0x202E).contains(value) || (0x2066...0x2069).contains(value)
     default: false
+    }
+  }
+
+  /// The number of columns: 0, 1 or 2.
+  fileprivate var columns: Int {
+    if value < 0x300 { return 1 }
+    switch properties.generalCategory {
+    case .nonspacingMark, .enclosingMark, .format: return 0
+    default: break
+    }
+    switch value {
+    // The later letters of a Korean syllable are part of the first one.
+    case 0x1160...0x11FF: return 0
+    // Two of them are a flag.
+    case 0x1F1E6...0x1F1FF: return 1
+    default: return properties.isEmojiPresentation || isWide ? 2 : 1
     }
   }
 

@@ -51,7 +51,7 @@ final class PlainSession {
   }
 
   /// Writes the events until the program ends, and with `--wait` those of its next start.
-  func follow(_ link: Link) {
+  func follow(_ link: Link) throws(InspectError) {
     var link = link
     while true {
       while let line = link.connection.nextLine(before: nil) {
@@ -61,13 +61,16 @@ final class PlainSession {
         }
         receive(line)
       }
-      let title = model.hello.map { "\($0.title.printable) (pid \($0.pid))" } ?? link.path
+      guard arguments.waits || model.hello != nil else {
+        throw InspectError(model.endReason ?? "the program does not answer")
+      }
+      let title = model.hello.map { "\(text.title($0)) (pid \($0.pid))" } ?? link.path.printable
       let reason = model.endReason.map { ": \($0)" } ?? ""
       StandardStreams.error("inspect: \(title) has ended\(reason)\n")
       guard arguments.waits else { return }
       model.reconnect()
       removedNames = [:]
-      link = Inspect.wait(for: target, after: link.path)
+      link = Inspect.wait(for: target, after: link)
     }
   }
 
@@ -101,6 +104,9 @@ final class PlainSession {
 extension InspectorModel {
   /// The reason of the end, once the program has ended.
   var endReason: String? {
-    if case .ended(let reason) = connection { reason.printable } else { nil }
+    switch connection {
+    case .ended(let reason), .refused(let reason): reason.printable
+    case .connecting, .connected: nil
+    }
   }
 }

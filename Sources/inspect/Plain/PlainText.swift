@@ -4,6 +4,10 @@ import Foundation
 struct PlainText: Sendable {
   var style: OutputStyle
 
+  func title(_ hello: Hello) -> String {
+    hello.title(separator: style.glyphs.bullet).printable
+  }
+
   /// Returns a line about the program, one about the counts, and one for each store.
   func table(_ model: InspectorModel, now: Double) -> [StyledLine] {
     var lines: [StyledLine] = []
@@ -11,12 +15,13 @@ struct PlainText: Sendable {
       let state = model.isOffline ? ", as if offline" : ""
       lines.append(
         StyledLine(
-          "\(hello.title.printable) (pid \(hello.pid)), up \(clockDuration(now - hello.started))"
+          "\(title(hello)) (pid \(hello.pid)), up \(clockDuration(now - hello.started))"
             + ", \(counted(model.stores.count, "store"))\(state)", .heading))
     }
     let tree = StoreTree(model.stores.values, options: .init(isFlat: true))
     let stores = tree.rows.compactMap { $0.store.flatMap { model.stores[$0] } }
-    let width = max(stores.map { $0.name.printable.columns }.max() ?? 0, 4)
+    // One path that is very long does not pad the lines of all others.
+    let width = min(max(stores.map { $0.name.printable.columns }.max() ?? 0, 4), 100)
     lines.append(
       StyledLine(
         "STATUS     AGE  FRESH   SUB AWAIT   RUN  \("PATH".fit(width))  REQUEST", .heading))
@@ -35,7 +40,8 @@ struct PlainText: Sendable {
     for number in [numbers.subscribers, numbers.leases, numbers.runs] {
       line.append(" " + "\(number)".fit(5, isRight: true))
     }
-    line.append("  \(store.name.printable.fit(width))  \(store.request)")
+    let name = store.name.printable
+    line.append("  \(name.columns > width ? name : name.fit(width))  \(store.request)")
     if let error = store.error { line.append("  \(error)", .failure) }
     return line
   }

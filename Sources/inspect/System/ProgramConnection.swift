@@ -86,7 +86,7 @@ final class ProgramConnection {
 
   /// Waits for the next line, and returns it.
   ///
-  /// - Returns: `nil` if the program has closed the connection, or at the monotonic time
+  /// - Returns: `nil` if the program has closed the connection, or has sent none at the monotonic time
   ///   `deadline`.
   func nextLine(before deadline: Double?) -> [UInt8]? {
     waitForLine(before: deadline) ? lines.removeFirst() : nil
@@ -101,12 +101,15 @@ final class ProgramConnection {
     while lines.isEmpty {
       if isEnded { return false }
       let rest = deadline.map { $0 - Time.monotonic }
-      if let rest, rest <= 0 { return false }
       var poll = Poll()
       poll.add(descriptor, write: hasOutput)
-      poll.wait(rest)
+      poll.wait(rest.map { max($0, 0) })
       flush()
-      if poll.canRead(descriptor) { fill() }
+      if poll.canRead(descriptor) {
+        fill()
+      } else if let rest, rest <= 0 {
+        return false
+      }
     }
     return true
   }

@@ -24,6 +24,26 @@ struct SocketName: Equatable, Sendable {
 struct Link {
   let path: String
   let connection: ProgramConnection
+  /// The sockets in its folder when it was opened. Those of later starts are not among them.
+  let present: Set<String>
+
+  init(path: String, connection: ProgramConnection) {
+    self.path = path
+    self.connection = connection
+    present = Set(Self.folder(of: path).sockets())
+  }
+
+  var name: SocketName? { path.split(separator: "/").last.flatMap { SocketName(String($0)) } }
+
+  /// Returns the sockets of the next start of a program, which may have the same path.
+  func nextSockets(of program: String) -> [String] {
+    Self.folder(of: path).sockets(matching: program).filter { !present.contains($0) } + [path]
+  }
+
+  private static func folder(of path: String) -> Programs {
+    let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropLast()
+    return Programs(folder: parts.joined(separator: "/"))
+  }
 }
 
 /// A program that can be inspected.
@@ -31,8 +51,11 @@ struct Program {
   let link: Link
   let hello: Hello
 
-  /// Whether its client has a name, alone or as lists show it.
-  func isNamed(_ name: String) -> Bool { hello.name == name || hello.title == name }
+  /// Whether its client has a name, alone or as lists show it, or the program has. The name of its socket
+  /// has only the beginning of a long one, and no spaces.
+  func isNamed(_ name: String) -> Bool {
+    [hello.name, hello.title(), hello.title(separator: " - "), hello.program].contains(name)
+  }
 }
 
 /// The programs that have answered, and why others refuse the connection.
@@ -42,14 +65,20 @@ struct Answers {
 
   /// Connects to sockets, and waits for the greetings. No program answers at the socket of one that was
   /// killed.
-  init(at paths: [String]) {
-    for path in paths {
-      guard let connection = try? ProgramConnection(path: path) else { continue }
-      switch connection.firstMessage(before: Time.monotonic + 2) {
-      case .hello(let hello):
-        programs.append(Program(link: Link(path: path, connection: connection), hello: hello))
-      case .bye(let reason): refusals.append("\(path): \(reason.printable)")
-      default: break
+  ///
+  /// - Parameter patience: The time that all programs together have to answer, in seconds.
+  init(at paths: [String], patience: Double) {
+    let links = paths.compactMap { path in
+      (try? ProgramConnection(path: path)).map { Link(path: path, connection: $0) }
+    }
+    let deadline = Time.monotonic + patience
+    for link in links {
+      let name = link.path.printable
+      switch link.connection.firstMessage(before: deadline) {
+      case .hello(let hello): programs.append(Program(link: link, hello: hello))
+      case .bye(let reason): refusals.append("\(name): \(reason.printable)")
+      default:
+        if !link.connection.isEnded { refusals.append("\(name): the program does not answer") }
       }
     }
   }
@@ -91,11 +120,13 @@ struct Programs: Equatable, Sendable {
 
   /// Returns the programs that answer: those with a name or a process identifier, and otherwise those
   /// whose client has that name.
-  func all(matching target: String? = nil) -> Answers {
-    var answers = Answers(at: sockets(matching: target))
+  ///
+  /// - Parameter patience: The time that they have to answer, in seconds.
+  func all(matching target: String? = nil, patience: Double = 2) -> Answers {
+    var answers = Answers(at: sockets(matching: target), patience: patience)
     // A number is a process identifier.
     guard let target, answers.programs.isEmpty, Int(target) == nil else { return answers }
-    answers = Answers(at: sockets())
+    answers = Answers(at: sockets(), patience: patience)
     answers.programs.removeAll { !$0.isNamed(target) }
     return answers
   }
@@ -103,6 +134,9 @@ struct Programs: Equatable, Sendable {
 
 /// What the user wants to inspect.
 struct Target: Equatable, Sendable {
+  /// The time that programs have to answer while one searches again and again, in seconds.
+  private static let searchPatience = 0.25
+
   enum Kind: Equatable, Sendable {
     case any
     case socket(path: String)
@@ -131,19 +165,16 @@ struct Target: Equatable, Sendable {
     }
   }
 
-  /// Connects to the next start of a program: to a socket that is not `last`.
-  func connect(after last: String?) -> Link? {
-    let file = last.flatMap { $0.split(separator: "/").last }.flatMap { SocketName(String($0)) }
+  /// Connects to the next start of a program: to one that began after the link `last` was opened, or to
+  /// the socket of that link.
+  func connect(after last: Link?) -> Link? {
+    let file = last?.name
     // The name of a client is only in the greeting.
     if case .program(let name) = kind, file?.isCalled(name) != true {
-      return programs.all(matching: name).programs.first?.link
+      return programs.all(matching: name, patience: Self.searchPatience).programs.first?.link
     }
     var paths = candidates
-    if let last, let file {
-      let folder = last.split(separator: "/", omittingEmptySubsequences: false).dropLast()
-      let siblings = Programs(folder: folder.joined(separator: "/"))
-      paths = siblings.sockets(matching: file.program).filter { $0 != last } + [last]
-    }
+    if let last, let file { paths = last.nextSockets(of: file.program) }
     for path in paths {
       if let connection = try? ProgramConnection(path: path) {
         return Link(path: path, connection: connection)

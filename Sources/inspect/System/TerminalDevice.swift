@@ -16,8 +16,9 @@ final class TerminalDevice {
     return mode
   }()
 
-  private static let enterCodes = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[2J"
-  private static let leaveCodes: StaticString = "\u{1B}[0m\u{1B}[?25h\u{1B}[?1049l"
+  // Without wrapping: a line that is wider than it is computed does not damage the next one.
+  private static let enterCodes = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[2J"
+  private static let leaveCodes: StaticString = "\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
 
   /// Returns whether standard input and output are a terminal that can be drawn on.
   static var isUsable: Bool {

@@ -39,7 +39,9 @@ struct KeyDecoder: Sendable {
       state = .ground
       return [.escape] + begin(byte, time)
     case .sequence(let parameters):
-      if (0x20...0x3F).contains(byte), parameters.count < 16 {
+      // The console of Linux sends its function keys as `ESC [ [` and a letter.
+      let isParameter = (0x20...0x3F).contains(byte) || byte == UInt8(ascii: "[")
+      if isParameter, parameters.count < 16 {
         state = .sequence(parameters + [byte])
         return []
       }
@@ -83,7 +85,8 @@ struct KeyDecoder: Sendable {
   }
 
   private static func key(of final: UInt8, _ parameters: [UInt8]) -> Key? {
-    switch final {
+    if parameters.contains(UInt8(ascii: "[")) { return nil }
+    return switch final {
     case UInt8(ascii: "A"): .up
     case UInt8(ascii: "B"): .down
     case UInt8(ascii: "C"): .right

@@ -33,7 +33,9 @@ struct TerminalScreen: Sendable {
       lines += text.dropFirst(view.scroll).prefix(height)
     case .help:
       lines.append(StyledLine(" Keys", .heading))
-      lines += HelpText.lines
+      let text = HelpText.lines
+      view.limitScroll(lines: text.count, height: height)
+      lines += text.dropFirst(view.helpScroll).prefix(height)
     }
     lines = Array(lines.prefix(size.rows - 1))
     lines += Array(repeating: StyledLine(), count: max(size.rows - 1 - lines.count, 0))
@@ -44,11 +46,16 @@ struct TerminalScreen: Sendable {
   private var titleLine: StyledLine {
     var line = StyledLine(isReversed: true)
     guard let hello = model.hello else {
-      let isConnecting = model.connection == .connecting
-      line.append(" inspect: \(isConnecting ? "connecting\(glyphs.ellipsis)" : "ended")", .heading)
+      let state =
+        switch model.connection {
+        case .connecting, .connected: "connecting\(glyphs.ellipsis)"
+        case .ended: "ended"
+        case .refused: "refused"
+        }
+      line.append(" inspect: \(state)", .heading)
       return line
     }
-    let title = " \(hello.title.printable)"
+    let title = " \(hello.title(separator: glyphs.bullet).printable)"
     let state = stateText
     let uptime = "\(glyphs.bullet)up \(clockDuration(now - hello.started))"
     let facts = "\(glyphs.bullet)pid \(hello.pid)\(uptime)"
@@ -75,8 +82,10 @@ struct TerminalScreen: Sendable {
   }
 
   private func summaryLine(_ view: TerminalView) -> StyledLine {
-    if case .ended(let reason) = model.connection {
-      return StyledLine(" The program has ended. \(reason)", .failure)
+    switch model.connection {
+    case .ended(let reason): return StyledLine(" The program has ended. \(reason)", .failure)
+    case .refused(let reason): return StyledLine(" \(reason)", .failure)
+    case .connecting, .connected: break
     }
     var line = StyledLine(" \(counted(model.stores.count, "store"))  ", .heading)
     for status in StoreRecord.Status.allCases {
@@ -110,7 +119,9 @@ struct TerminalScreen: Sendable {
           ("esc", "back"), ("r", "refetch"), ("i", "invalidate"), ("x", "cancel"),
           ("R", "reset"), ("C", "clear"), ("?", "keys"),
         ]
-      case .help: [("any key", "back")]
+      case .help:
+        Self.height(size) < HelpText.keys.count
+          ? [("up down", "scroll"), ("any other key", "back")] : [("any key", "back")]
       }
     var line = StyledLine(" ")
     for (key, text) in keys {

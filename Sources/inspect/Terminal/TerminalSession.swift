@@ -12,7 +12,7 @@ final class TerminalSession {
   private let device: TerminalDevice
   private let signals: Signals
   private var link: Link?
-  private var lastPath: String?
+  private var last: Link?
   private var state = State()
 
   /// What is shown.
@@ -75,7 +75,7 @@ final class TerminalSession {
   private func connect(to link: Link?) {
     self.link = link
     guard let link else { return }
-    lastPath = link.path
+    last = link
     state.model.reconnect()
     state.view.reconnect()
     // The numbers of the commands begin again.
@@ -87,7 +87,7 @@ final class TerminalSession {
   private func search() {
     guard waits, link == nil, Time.monotonic >= state.nextSearch else { return }
     state.nextSearch = Time.monotonic + Self.searchInterval
-    connect(to: target.connect(after: lastPath))
+    connect(to: target.connect(after: last))
   }
 
   private func receive() {

@@ -27,6 +27,8 @@ struct TerminalView: Equatable, Sendable {
   private(set) var selection = 0
   /// The first row, or the first line of a detail, that is visible.
   private(set) var scroll = 0
+  /// The first line of the list of keys that is visible.
+  private(set) var helpScroll = 0
   private(set) var isFiltering = false
   /// The last thing that happened, in place of the help line.
   var notice: String?
@@ -69,7 +71,8 @@ struct TerminalView: Equatable, Sendable {
 
   /// Keeps the end of a long text on the last line.
   mutating func limitScroll(lines: Int, height: Int) {
-    scroll = min(scroll, max(lines - height, 0))
+    let last = max(lines - height, 0)
+    if case .help = page { helpScroll = min(helpScroll, last) } else { scroll = min(scroll, last) }
   }
 
   var selectedRow: StoreTree.Row? {
@@ -99,7 +102,8 @@ struct TerminalView: Equatable, Sendable {
     case .table: return pressInTable(key, model, height)
     case .detail: return pressInDetail(key, model, height)
     case .help(let covered):
-      page = covered
+      // Where all keys are visible, each of them closes the list.
+      if HelpText.keys.count <= height || !Self.scroll(&helpScroll, key, height) { page = covered }
       return nil
     }
   }
@@ -150,13 +154,8 @@ struct TerminalView: Equatable, Sendable {
   private mutating func pressInDetail(
     _ key: Key, _ model: InspectorModel, _ height: Int
   ) -> Action? {
+    if Self.scroll(&scroll, key, height) { return nil }
     switch key {
-    case .up, .character("k"): scroll = max(scroll - 1, 0)
-    case .down, .character("j"): scroll += 1
-    case .pageUp: scroll = max(scroll - max(height - 1, 1), 0)
-    case .pageDown, .character(" "): scroll += max(height - 1, 1)
-    case .home, .character("g"): scroll = 0
-    case .end, .character("G"): scroll = Int.max / 2
     case .escape, .left, .backspace, .enter, .character("q"):
       page = .table
       return .send(.unwatch)
@@ -166,10 +165,26 @@ struct TerminalView: Equatable, Sendable {
     return nil
   }
 
+  /// Scrolls a text, and returns whether the key does so.
+  private static func scroll(_ scroll: inout Int, _ key: Key, _ height: Int) -> Bool {
+    switch key {
+    case .up, .character("k"): scroll = max(scroll - 1, 0)
+    case .down, .character("j"): scroll += 1
+    case .pageUp: scroll = max(scroll - max(height - 1, 1), 0)
+    case .pageDown, .character(" "): scroll += max(height - 1, 1)
+    case .home, .character("g"): scroll = 0
+    case .end, .character("G"): scroll = Int.max / 2
+    default: return false
+    }
+    return true
+  }
+
   private mutating func pressLetter(_ character: Character, _ model: InspectorModel) -> Action? {
     switch character {
     case "q": return .quit
-    case "?", "h": page = .help(over: page)
+    case "?", "h":
+      page = .help(over: page)
+      helpScroll = 0
     case "/":
       guard page == .table else { return nil }
       isFiltering = true

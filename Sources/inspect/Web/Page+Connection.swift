@@ -2,7 +2,8 @@ extension Page {
   /// The stream of messages, the keys, and the start.
   static let connectionScript = #"""
     const token = new URLSearchParams(location.search).get('token');
-    let wanted = decodeURIComponent(location.hash.slice(1));
+    let wanted = '';
+    try { wanted = decodeURIComponent(location.hash.slice(1)); } catch { /* It is no name. */ }
     const dirty = { list: false, detail: false, isScheduled: false };
 
     function schedule(list, detail) {
@@ -25,7 +26,7 @@ extension Page {
 
     function receive(message) {
       switch (message.type) {
-        case 'stream': state.stream = message.id; break;
+        case 'stream': Object.assign(state, { stream: message.id, isGreeted: false }); break;
         case 'hello':
           begin(message);
           break;
@@ -46,7 +47,7 @@ extension Page {
           if (text) toast(`${text}: ${message.ok ? 'done' : message.error}`);
           break;
         }
-        case 'bye': end(message.reason || ''); break;
+        case 'bye': end(message.reason || '', state.isGreeted ? undefined : ''); break;
         case 'ended':
           end(message.waits ? 'Waiting for its next start.' : '');
           break;
@@ -56,17 +57,17 @@ extension Page {
     function begin(hello) {
       Object.assign(state, {
         hello, stores: new Map(), counts: {}, timelines: new Map(), log: [], detail: null,
-        missed: 0, isOffline: Boolean(hello.isOffline), connection: 'live',
+        missed: 0, isOffline: Boolean(hello.isOffline), connection: 'live', isGreeted: true,
         offset: hello.now - Date.now() / 1000,
       });
       $('banner').hidden = true;
       schedule(true, true);
     }
 
-    function end(reason) {
+    function end(reason, beginning = 'The program has ended. ') {
       const isSecond = state.connection === 'ended' && !$('banner').hidden;
       state.connection = 'ended';
-      if (!isSecond || reason) setText($('banner'), `The program has ended. ${reason}`);
+      if (!isSecond || reason) setText($('banner'), beginning + reason);
       $('banner').hidden = false;
       schedule(false, true);
     }

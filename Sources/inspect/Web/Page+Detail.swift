@@ -175,8 +175,11 @@ extension Page {
     let lastCommand = 0;
     const pending = new Map();
 
-    // Sends a command to the program; its reply comes with the events.
-    async function command(fields, text) {
+    // Sends a command to the program after those before; its reply comes with the events.
+    let sent = Promise.resolve();
+    function command(fields, text) { sent = sent.then(() => send(fields, text)); }
+
+    async function send(fields, text) {
       if (state.connection !== 'live' || state.stream === null) return;
       const id = ++lastCommand;
       if (text) pending.set(id, text);

@@ -21,15 +21,15 @@ extension Page {
       const runs = line ? line.runs.slice(-12).reverse() : [];
       $('runs-part').hidden = !runs.length;
       if (!runs.length) return;
-      const isRunning = runs.some((run) => !run.ended);
+      const isRunning = runs.some((run) => run.ended === undefined);
       const width = Math.max($('side').clientWidth - 38, 320);
       if (isDrawn($('runs'), JSON.stringify([runs, width, isRunning && now()]))) return;
       const wasOpen = $('runs').querySelector('details')?.open;
       $('runs').replaceChildren(timeline(runs, width), runTable(runs, wasOpen));
     }
 
-    const durationOf = (run) => Math.max((run.ended || now()) - run.started, 0);
-    const outcomeOf = (run) => run.ended ? run.outcome || 'unknown' : 'running';
+    const durationOf = (run) => Math.max((run.ended ?? now()) - run.started, 0);
+    const outcomeOf = (run) => run.ended === undefined ? 'running' : run.outcome || 'unknown';
 
     function timeline(runs, width) {
       const longest = Math.max(...runs.map(durationOf), 0.001);

@@ -53,7 +53,7 @@ extension Page {
       if (options.statuses.size && !options.statuses.has(statusOf(store))) return false;
       if (options.isStaleOnly && !(store.isStale && lastResult(store) !== null)) return false;
       if (!words.length) return true;
-      const freshness = store.isStale ? 'stale' : 'fresh';
+      const freshness = lastResult(store) === null ? '' : store.isStale ? 'stale' : 'fresh';
       const text = `${nameOf(store)} ${store.request} ${store.kind} ${store.status} ${freshness} ` +
         `${store.error || ''}`;
       const lower = text.toLowerCase();

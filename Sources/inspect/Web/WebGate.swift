@@ -32,7 +32,9 @@ struct WebGate: Sendable {
 
   func decide(_ request: HTTPRequest) -> Decision {
     // A foreign name that resolves to this machine has that name as its host.
-    let hosts = ["127.0.0.1:\(port)", "localhost:\(port)"]
+    // A browser leaves out the port 80.
+    let end = port == 80 ? "" : ":\(port)"
+    let hosts = ["127.0.0.1\(end)", "localhost\(end)"]
     guard let host = request.fields["host"], hosts.contains(host) else {
       return .refused(status: 403)
     }

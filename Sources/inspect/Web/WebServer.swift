@@ -14,15 +14,18 @@ final class WebServer {
   private let waits: Bool
   private let listener: Descriptor
   private let gate: WebGate
-  private var path: String
+  /// The last one to the program, which is closed.
+  private var link: Link
   private var connections: [WebConnection] = []
+  /// Whether there was no descriptor for a connection, which is then accepted later.
+  private var isFull = false
   private var lastStream = 0
   private var nextSearch = 0.0
   private var nextHeartbeat = Time.monotonic + heartbeat
 
-  init(arguments: Arguments, target: Target, path: String) throws(InspectError) {
+  init(arguments: Arguments, target: Target, link: Link) throws(InspectError) {
     self.target = target
-    self.path = path
+    self.link = link
     waits = arguments.waits
     (listener, gate) = try Self.listen(on: arguments.port)
   }
@@ -53,9 +56,11 @@ final class WebServer {
     while true {
       var poll = Poll()
       poll.add(signals.descriptor)
-      poll.add(listener)
+      if !isFull { poll.add(listener) }
       for connection in connections { connection.add(to: &poll) }
-      poll.wait(waits && connections.contains { $0.hasLostProgram } ? Self.searchInterval : 5)
+      let isSearching = waits && connections.contains { $0.hasLostProgram }
+      poll.wait(isSearching || isFull ? Self.searchInterval : 5)
+      isFull = false
       if poll.canRead(signals.descriptor), !signals.received().isEmpty { return }
       for connection in connections { serve(connection, poll) }
       connections.removeAll { $0.isClosed }
@@ -66,7 +71,10 @@ final class WebServer {
 
   private func accept() {
     let number = Glibc.accept(listener.number, nil, nil)
-    guard number >= 0 else { return }
+    guard number >= 0 else {
+      isFull = true
+      return
+    }
     let descriptor = Descriptor(owning: number)
     _ = fcntl(number, F_SETFD, FD_CLOEXEC)
     descriptor.setNonBlocking()
@@ -97,7 +105,7 @@ final class WebServer {
     case .page: connection.answer(Page.response())
     case .events:
       beginStream(on: connection)
-      connection.connect(to: path, waits: waits)
+      connection.connect(to: link.path, waits: waits)
     case .command(let command, let id, let stream):
       let program = connections.first { $0.stream == stream }?.program
       program?.send(command, id: id)
@@ -121,10 +129,10 @@ final class WebServer {
     guard waits, now >= nextSearch else { return }
     nextSearch = now + Self.searchInterval
     let lost = connections.filter { $0.hasLostProgram }
-    guard let first = lost.first, let link = target.connect(after: path) else { return }
-    path = link.path
+    guard let first = lost.first, let link = target.connect(after: link) else { return }
+    self.link = link
     for connection in lost { beginStream(on: connection) }
     first.connect(to: link.connection, waits: waits)
-    for connection in lost.dropFirst() { connection.connect(to: path, waits: waits) }
+    for connection in lost.dropFirst() { connection.connect(to: link.path, waits: waits) }
   }
 }

@@ -7,7 +7,8 @@ struct VirtualTerminal {
   private(set) var isAlternate = false
   /// The number of times that the alternate screen was closed.
   private(set) var departures = 0
-  private(set) var isCursorVisible = true
+  private var isCursorVisible = true
+  private var wraps = true
   /// Whether a code for a colour was sent.
   private(set) var hasColour = false
   /// Codes that the inspector must not send.
@@ -21,6 +22,11 @@ struct VirtualTerminal {
   private static func blank(_ size: (columns: Int, rows: Int)) -> [[Character]] {
     Array(repeating: Array(repeating: " ", count: size.columns), count: size.rows)
   }
+
+  /// Whether the cursor is visible, and long lines are wrapped, as other programs expect it.
+  var isPlain: Bool { isCursorVisible && wraps }
+  /// Whether neither is so.
+  var isChanged: Bool { !isCursorVisible && !wraps }
 
   /// The lines without the spaces at their ends.
   var lines: [String] {
@@ -74,6 +80,8 @@ struct VirtualTerminal {
     case "?25h": isCursorVisible = true
     case "?25l": isCursorVisible = false
     case "?2026h", "?2026l": break
+    case "?7h": wraps = true
+    case "?7l": wraps = false
     case "2J": cells = Self.blank(size)
     case _ where code.hasSuffix("H"):
       let numbers = code.dropLast().split(separator: ";").compactMap { Int($0) }
