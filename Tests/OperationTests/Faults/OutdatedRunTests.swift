@@ -49,14 +49,18 @@ import Testing
     hands.endAll()
   }
 
-  @Test("A value is fresh again when the last of several runs that yielded is cancelled")
-  func severalYields() async throws {
+  @Test(
+    "A value is fresh again when the last of several runs that yielded is cancelled",
+    arguments: [true, false])
+  func severalYields(olderYieldsFirst: Bool) async throws {
     let run = try await outdatedRun()
     let newer = await fetch()
-    hands.yield(1, "old")
-    hands.yield(3, "new")
-    store.cancel()
-    _ = await (run.result, newer.result)
+    hands.yield(olderYieldsFirst ? 1 : 3, "first")
+    hands.yield(olderYieldsFirst ? 3 : 1, "second")
+    for run in [newer, run] {
+      run.cancel()
+      _ = await run.result
+    }
     #expect(store.currentValue == "answer" && !store.isStale)
     hands.endAll()
   }
@@ -91,8 +95,9 @@ import Testing
     await Settled.when { store.currentValue == "old" }
     hands.end(isWritten ? 2 : 3)
     await #expect(throws: Failed.self) { try await last.value }
-    await Settled.when { store.leaseCount == 0 }
-    #expect(store.currentValue == "old" && store.isStale && calls.value == (isWritten ? 2 : 3))
+    let count = isWritten ? 2 : 3
+    await Settled.when { store.leaseCount == 0 || calls.value > count }
+    #expect(store.currentValue == "old" && store.isStale && calls.value == count)
     subscription.cancel()
   }
 }
