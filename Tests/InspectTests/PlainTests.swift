@@ -275,7 +275,7 @@ import Testing
   }
 
   @Test("The next start of a program is none that ran before, and comes before its last socket")
-  func nextStart() throws {
+  func laterStart() throws {
     let runtime = try TemporaryFolder()
     let programs = try (2...4).map { try FakeProgram(runtime, pid: $0) }
     let target = Target(nil, programs: Programs(folder: "\(runtime.path)/swift-operation"))
