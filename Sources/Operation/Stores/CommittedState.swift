@@ -129,7 +129,7 @@ extension CommittedState {
       let own = yields.remove(at: index)
       for earlier in 0..<index {
         replaced.change(&yields[earlier].before, own.redo)
-        yields[earlier].madeStaleAt = nil
+        if own.isValue { yields[earlier].madeStaleAt = nil }
       }
       // What it hides is not displayed again.
       yields.removeFirst(own.hidesEarlier ? index : 0)

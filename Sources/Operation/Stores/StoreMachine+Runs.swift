@@ -260,7 +260,10 @@ extension StoreMachine {
   /// Restores what the yields of a run had replaced.
   private mutating func restoreYields(of id: OperationTaskID) {
     guard let entry = committed.undoYield(of: id) else { return }
-    if entry.madeStaleAt == freshness.invalidationCount { freshness.restore() }
+    if entry.madeStaleAt == freshness.invalidationCount {
+      freshness.restore()
+      dropFollowUp()
+    }
     release(edits.layers?.base)
     let value = state.currentValue
     edits.edited?.layers.restore(value, idsInBase: entry.idsInBase)

@@ -6,15 +6,15 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct OutdatedRunTests {
   private let hands = OverlappingYieldTests.Hands()
   private let calls = Counter()
+  private let client = OperationClient(
+    defaults: OperationDefaults(retryLimit: 0, isDeduplicated: false), clock: ManualClock())
   private let store: OperationStore<QueryState<String, any Error>>
 
   init() {
-    let defaults = OperationDefaults(retryLimit: 0, isDeduplicated: false)
-    let client = OperationClient(defaults: defaults, clock: ManualClock())
     let query = Query<String, any Error>(path: ["q"]) { [hands, calls] _, yields in
       try await hands.take(calls.increment(), yields)
     }
-    store = client.store(for: query.stale(after: .seconds(60)))
+    store = client.store(for: query.neverStale())
   }
 
   /// Begins a call, whose request has the next number.
@@ -63,6 +63,52 @@ import Testing
     }
     #expect(store.currentValue == "answer" && !store.isStale)
     hands.endAll()
+  }
+
+  @Test("A value is fresh again after others have failed", arguments: 0...2)
+  func failures(count: Int) async throws {
+    let run = try await outdatedRun()
+    hands.yield(1, "old")
+    for number in 0..<count {
+      let failing = await fetch()
+      hands.end(3 + number)
+      await #expect(throws: Failed.self) { try await failing.value }
+    }
+    run.cancel()
+    _ = await run.result
+    #expect(store.currentValue == "answer" && !store.isStale)
+    hands.endAll()
+  }
+
+  @Test("What a follow-up would have waited for is released when the value is fresh again")
+  func followUp() async throws {
+    let (hands, baseCalls) = (hands, Counter())
+    let base = Query<String, any Error>(path: ["base"]) { _, yields in
+      try await hands.take(-baseCalls.increment(), yields)
+    }
+    let reader = client.store(
+      for: Query<String, any Error>(path: ["reader"]) { context, yields in
+        _ = try await context.ensure(base)
+        return try await hands.take(1, yields)
+      }.neverStale())
+    let source = client.store(for: base)
+    let subscription = OperationSubscription.combined([
+      source.subscribe { _ in }, reader.subscribe { _ in },
+    ])
+    await hands.has(-1)
+    hands.end(-1, "base")
+    await hands.has(1)
+    source.invalidate()
+    await hands.has(-2)
+    #expect(!reader.read { $0.freshness.followUpDependencies.isEmpty })
+    reader.currentValue = "written"
+    hands.yield(1, "old")
+    #expect(reader.currentValue == "old" && reader.isStale)
+    reader.cancel()
+    #expect(reader.currentValue == "written" && !reader.isStale)
+    #expect(reader.read { $0.freshness.followUpDependencies.isEmpty })
+    hands.endAll()
+    subscription.cancel()
   }
 
   @Test(
