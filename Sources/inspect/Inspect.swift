@@ -58,7 +58,7 @@ enum Inspect {
     case .web:
       // Each page has a connection of its own.
       link.connection.close()
-      try WebServer(arguments: arguments, target: target, link: link).run()
+      try WebServer(arguments: arguments, target: target, socket: link.socket).run()
     default: try plain.once(link.connection)
     }
     return EXIT_SUCCESS
@@ -92,7 +92,7 @@ enum Inspect {
   }
 
   /// Waits until a program has started, and connects to it.
-  static func wait(for target: Target, after last: Link?) -> Link {
+  static func wait(for target: Target, after last: UsedSocket?) -> Link {
     // A program that refuses the connection is not asked without a pause.
     if last != nil { usleep(250_000) }
     while true {

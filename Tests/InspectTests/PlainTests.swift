@@ -279,8 +279,7 @@ import Testing
     let runtime = try TemporaryFolder()
     let programs = try (2...4).map { try FakeProgram(runtime, pid: $0) }
     let target = Target(nil, programs: Programs(folder: "\(runtime.path)/swift-operation"))
-    let last = Link(
-      path: programs[1].path, connection: try ProgramConnection(path: programs[1].path))
+    let last = UsedSocket(programs[1].path)
     #expect(target.connect(after: last)?.path == last.path)
     for pid in [5, 1] {
       let next = try FakeProgram(runtime, pid: pid)

@@ -52,7 +52,7 @@ final class PlainSession {
 
   /// Writes the events until the program ends, and with `--wait` those of its next start.
   func follow(_ link: Link) throws(InspectError) {
-    var link = link
+    var (link, lastRefusal) = (link, "")
     while true {
       while let line = link.connection.nextLine(before: nil) {
         if arguments.isJSON {
@@ -61,16 +61,22 @@ final class PlainSession {
         }
         receive(line)
       }
-      guard arguments.waits || model.hello != nil else {
-        throw InspectError(model.endReason ?? "the program does not answer")
+      if let hello = model.hello {
+        let reason = model.endReason.map { ": \($0)" } ?? ""
+        StandardStreams.error(
+          "inspect: \(text.title(hello)) (pid \(hello.pid)) has ended\(reason)\n")
+        lastRefusal = ""
+      } else {
+        let refusal = model.endReason ?? "the program does not answer"
+        guard arguments.waits else { throw InspectError(refusal) }
+        // It may be refused again and again.
+        if refusal != lastRefusal { StandardStreams.error("inspect: \(refusal)\n") }
+        lastRefusal = refusal
       }
-      let title = model.hello.map { "\(text.title($0)) (pid \($0.pid))" } ?? link.path.printable
-      let reason = model.endReason.map { ": \($0)" } ?? ""
-      StandardStreams.error("inspect: \(title) has ended\(reason)\n")
       guard arguments.waits else { return }
       model.reconnect()
       removedNames = [:]
-      link = Inspect.wait(for: target, after: link)
+      link = Inspect.wait(for: target, after: link.socket)
     }
   }
 

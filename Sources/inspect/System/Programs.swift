@@ -20,22 +20,33 @@ struct SocketName: Equatable, Sendable {
   func isCalled(_ target: String) -> Bool { program == target || "\(pid)" == target }
 }
 
-/// A connection, and the path of its socket.
+/// A connection, and its socket.
 struct Link {
-  let path: String
+  let socket: UsedSocket
   let connection: ProgramConnection
-  /// The sockets in its folder when it was opened. Those of later starts are not among them.
-  let present: Set<String>
 
   init(path: String, connection: ProgramConnection) {
-    self.path = path
+    socket = UsedSocket(path)
     self.connection = connection
+  }
+
+  var path: String { socket.path }
+}
+
+/// A socket that was connected.
+struct UsedSocket: Equatable, Sendable {
+  let path: String
+  /// The sockets in its folder at that time. Those of later starts are not among them.
+  private let present: Set<String>
+
+  init(_ path: String) {
+    self.path = path
     present = Set(Self.folder(of: path).sockets())
   }
 
   var name: SocketName? { path.split(separator: "/").last.flatMap { SocketName(String($0)) } }
 
-  /// Returns the sockets of the next start of a program, which may have the same path.
+  /// Returns the sockets of later starts of a program. The last one is this one, which they may have, too.
   func nextSockets(of program: String) -> [String] {
     Self.folder(of: path).sockets(matching: program).filter { !present.contains($0) } + [path]
   }
@@ -165,9 +176,9 @@ struct Target: Equatable, Sendable {
     }
   }
 
-  /// Connects to the next start of a program: to one that began after the link `last` was opened, or to
-  /// the socket of that link.
-  func connect(after last: Link?) -> Link? {
+  /// Connects to the next start of a program: by the name of a client, to the one that has it, and otherwise
+  /// to one that began after `last` was connected, or to that socket again.
+  func connect(after last: UsedSocket?) -> Link? {
     let file = last?.name
     // The name of a client is only in the greeting.
     if case .program(let name) = kind, file?.isCalled(name) != true {

@@ -12,7 +12,7 @@ final class TerminalSession {
   private let device: TerminalDevice
   private let signals: Signals
   private var link: Link?
-  private var last: Link?
+  private var last: UsedSocket?
   private var state = State()
 
   /// What is shown.
@@ -75,7 +75,7 @@ final class TerminalSession {
   private func connect(to link: Link?) {
     self.link = link
     guard let link else { return }
-    last = link
+    last = link.socket
     state.model.reconnect()
     state.view.reconnect()
     // The numbers of the commands begin again.

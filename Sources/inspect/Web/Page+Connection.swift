@@ -26,7 +26,9 @@ extension Page {
 
     function receive(message) {
       switch (message.type) {
-        case 'stream': Object.assign(state, { stream: message.id, isGreeted: false }); break;
+        case 'stream':
+          Object.assign(state, { stream: message.id, isGreeted: false, isRefused: false });
+          break;
         case 'hello':
           begin(message);
           break;
@@ -47,9 +49,13 @@ extension Page {
           if (text) toast(`${text}: ${message.ok ? 'done' : message.error}`);
           break;
         }
-        case 'bye': end(message.reason || '', state.isGreeted ? undefined : ''); break;
+        case 'bye':
+          // In place of a greeting it is a refusal, and the program goes on.
+          state.isRefused = !state.isGreeted;
+          end(message.reason || '', state.isRefused ? '' : undefined);
+          break;
         case 'ended':
-          end(message.waits ? 'Waiting for its next start.' : '');
+          if (!state.isRefused) end(message.waits ? 'Waiting for its next start.' : '');
           break;
       }
     }

@@ -14,8 +14,8 @@ final class WebServer {
   private let waits: Bool
   private let listener: Descriptor
   private let gate: WebGate
-  /// The last one to the program, which is closed.
-  private var link: Link
+  /// The socket that was connected last.
+  private var last: UsedSocket
   private var connections: [WebConnection] = []
   /// Whether there was no descriptor for a connection, which is then accepted later.
   private var isFull = false
@@ -23,9 +23,9 @@ final class WebServer {
   private var nextSearch = 0.0
   private var nextHeartbeat = Time.monotonic + heartbeat
 
-  init(arguments: Arguments, target: Target, link: Link) throws(InspectError) {
+  init(arguments: Arguments, target: Target, socket: UsedSocket) throws(InspectError) {
     self.target = target
-    self.link = link
+    last = socket
     waits = arguments.waits
     (listener, gate) = try Self.listen(on: arguments.port)
   }
@@ -105,7 +105,7 @@ final class WebServer {
     case .page: connection.answer(Page.response())
     case .events:
       beginStream(on: connection)
-      connection.connect(to: link.path, waits: waits)
+      connection.connect(to: last.path, waits: waits)
     case .command(let command, let id, let stream):
       let program = connections.first { $0.stream == stream }?.program
       program?.send(command, id: id)
@@ -129,10 +129,10 @@ final class WebServer {
     guard waits, now >= nextSearch else { return }
     nextSearch = now + Self.searchInterval
     let lost = connections.filter { $0.hasLostProgram }
-    guard let first = lost.first, let link = target.connect(after: link) else { return }
-    self.link = link
+    guard let first = lost.first, let link = target.connect(after: last) else { return }
+    last = link.socket
     for connection in lost { beginStream(on: connection) }
     first.connect(to: link.connection, waits: waits)
-    for connection in lost.dropFirst() { connection.connect(to: link.path, waits: waits) }
+    for connection in lost.dropFirst() { connection.connect(to: last.path, waits: waits) }
   }
 }
