@@ -49,7 +49,7 @@ private final class KeyReader: Sendable {
   init(_ input: Int32, _ keys: AsyncStream<String>.Continuation) {
     let source = DispatchSource.makeReadSource(fileDescriptor: input, queue: .global())
     source.setEventHandler {
-      var bytes = [UInt8](repeating: 0, count: 64)
+      var bytes = [UInt8](repeating: 0, count: 4_096)
       let count = read(input, &bytes, bytes.count)
       if count <= 0 { return keys.finish() }
       keys.yield(String(decoding: bytes.prefix(count), as: UTF8.self))
