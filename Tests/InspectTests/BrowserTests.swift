@@ -60,6 +60,21 @@ struct BrowserTests {
     }
   }
 
+  @Test("A program that refuses the connection has not ended, and is asked again")
+  func refusal() async throws {
+    try await onThread {
+      let program = try FakeProgram(TemporaryFolder())
+      let web = try WebChild(program, arguments: ["--wait"])
+      let browser = try Browser()
+      try browser.open(web.address)
+      try program.accept().send(#"{"type":"bye","reason":"It is full."}"#)
+      try browser.wait(until: "$('banner').textContent === 'It is full.'")
+      let peer = try program.serveBlog()
+      try browser.wait(until: "state.rows.length === 6 && $('banner').hidden")
+      withExtendedLifetime(peer) {}
+    }
+  }
+
   @Test("Data of the program is displayed as text") func text() async throws {
     try await onThread {
       let program = try FakeProgram(TemporaryFolder())

@@ -15,7 +15,7 @@ import Testing
       try child.wait("the table") {
         $0.lines[4].hasPrefix(">  authors/7") && $0.lines[rows - 1].hasSuffix("quit")
       }
-      #expect(child.screen.isAlternate && child.screen.isChanged && child.screen.hasColour)
+      #expect(child.screen.isAlternate && child.screen.isDrawing && child.screen.hasColour)
       #expect(!child.isInOriginalMode)
       try child.type("j")
       try child.wait { $0.lines[5].hasPrefix(">  create") && $0.lines[4].hasPrefix("   authors") }

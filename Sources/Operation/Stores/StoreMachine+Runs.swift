@@ -91,7 +91,7 @@ extension StoreMachine {
       } else if Self.isAboutWhole(record),
         record.payload.invalidationCount == freshness.invalidationCount
       {
-        // Another run may have answered the invalidation, and an older one replaced the answer.
+        // No run follows one that began after the invalidation, also if an older run has replaced an answer.
         _ = freshness.answer()
       }
       notifyChange(also: record.payload.handlers)

@@ -25,8 +25,8 @@ struct VirtualTerminal {
 
   /// Whether the cursor is visible, and long lines are wrapped, as other programs expect it.
   var isPlain: Bool { isCursorVisible && wraps }
-  /// Whether neither is so.
-  var isChanged: Bool { !isCursorVisible && !wraps }
+  /// Whether the cursor is hidden, and long lines are cut, as the inspector draws.
+  var isDrawing: Bool { !isCursorVisible && !wraps }
 
   /// The lines without the spaces at their ends.
   var lines: [String] {

@@ -35,15 +35,23 @@ import Testing
     return run
   }
 
+  /// Cancels runs, which restores the answer.
+  private func cancel(_ runs: Task<String, any Error>...) async {
+    for run in runs {
+      run.cancel()
+      _ = await run.result
+    }
+    #expect(store.currentValue == "answer")
+  }
+
   @Test("A cancellation makes the value fresh again that an older run had replaced")
   func cancelled() async throws {
     let run = try await outdatedRun()
     hands.yield(1, "old")
     hands.yield(1, "older")
     #expect(store.currentValue == "older" && store.isStale)
-    run.cancel()
-    _ = await run.result
-    #expect(store.currentValue == "answer" && !store.isStale)
+    await cancel(run)
+    #expect(!store.isStale)
     try await store.ensure()
     #expect(calls.value == 2)
     hands.endAll()
@@ -57,11 +65,8 @@ import Testing
     let newer = await fetch()
     hands.yield(olderYieldsFirst ? 1 : 3, "first")
     hands.yield(olderYieldsFirst ? 3 : 1, "second")
-    for run in [newer, run] {
-      run.cancel()
-      _ = await run.result
-    }
-    #expect(store.currentValue == "answer" && !store.isStale)
+    await cancel(newer, run)
+    #expect(!store.isStale)
     hands.endAll()
   }
 
@@ -74,9 +79,8 @@ import Testing
       hands.end(3 + number)
       await #expect(throws: Failed.self) { try await failing.value }
     }
-    run.cancel()
-    _ = await run.result
-    #expect(store.currentValue == "answer" && !store.isStale)
+    await cancel(run)
+    #expect(!store.isStale)
     hands.endAll()
   }
 
@@ -134,14 +138,20 @@ import Testing
     await hands.has(1)
     store.invalidate()
     let answer = await fetch()
-    if isWritten { store.currentValue = "written" } else { hands.end(2, "answer") }
-    let last = isWritten ? answer : await fetch()
-    _ = isWritten ? nil : try await answer.value
+    let last: Task<String, any Error>
+    if isWritten {
+      store.currentValue = "written"
+      last = answer
+    } else {
+      hands.end(2, "answer")
+      _ = try await answer.value
+      last = await fetch()
+    }
+    let count = calls.value
     hands.end(1, "old")
     await Settled.when { store.currentValue == "old" }
-    hands.end(isWritten ? 2 : 3)
+    hands.end(count)
     await #expect(throws: Failed.self) { try await last.value }
-    let count = isWritten ? 2 : 3
     await Settled.when { store.leaseCount == 0 || calls.value > count }
     #expect(store.currentValue == "old" && store.isStale && calls.value == count)
     subscription.cancel()
