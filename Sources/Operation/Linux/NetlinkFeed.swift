@@ -13,9 +13,12 @@ final class NetlinkFeed: Sendable {
 
   init(_ openSocket: @escaping @Sendable () -> Int32) { self.openSocket = openSocket }
 
-  /// Returns the present status, asked for on a socket of its own.
-  func measure() -> Status {
-    (try? NetlinkSocket(openSocket(), groups: 0).ask()) ?? unobservableStatus()
+  /// Returns the present status.
+  func measure() -> Status { (try? ask()) ?? unobservableStatus() }
+
+  /// Asks on a socket of its own, which receives no notifications.
+  private func ask() throws(SystemError) -> Status {
+    try NetlinkSocket(openSocket(), groups: 0).ask()
   }
 
   /// Calls `notify` with the present status, and on a queue with each later one, until the
@@ -23,8 +26,9 @@ final class NetlinkFeed: Sendable {
   func begin(_ notify: @escaping @Sendable (Status) -> Void) -> OperationSubscription {
     do throws(SystemError) {
       let socket = try NetlinkSocket(openSocket(), groups: NetlinkSocket.changes)
-      // Before the thread starts, or it could report a later status first.
-      notify(try socket.ask())
+      // After the socket was opened, which is notified of what changes meanwhile. Before the thread starts, or
+      // it could report a later status first.
+      notify(try ask())
       let poll = try DescriptorPoll([socket.descriptor], for: POLLIN) { [self] _, _ in
         read(socket, notify)
       }
@@ -35,13 +39,16 @@ final class NetlinkFeed: Sendable {
     }
   }
 
-  /// Reads everything that has arrived; returns `false` if the socket has failed.
+  /// Asks again after what has arrived; returns `false` if the socket has failed.
   private func read(
     _ socket: NetlinkSocket, _ notify: @escaping @Sendable (Status) -> Void
   ) -> Bool {
     // On a queue: a thread that cancels waits for this one, and may be what a handler waits for.
     do throws(SystemError) {
-      while let status = try socket.read() { queue.async { notify(status) } }
+      if try socket.readNotifications() {
+        let status = try? ask()
+        queue.async { [self] in notify(status ?? unobservableStatus()) }
+      }
       return true
     } catch {
       queue.async { [self] in notify(unobservableStatus()) }

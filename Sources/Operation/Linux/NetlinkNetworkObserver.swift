@@ -8,8 +8,9 @@ public import ReactiveStreams
 /// as in some sandboxes, the observer reports that once, as an `OperationIssue` of the kind
 /// `unobservableNetwork`, and the status is connected.
 ///
-/// One socket is open, and one thread waits for it, while there are subscribers. The messages are
-/// those of [rtnetlink(7)](https://man7.org/linux/man-pages/man7/rtnetlink.7.html).
+/// One socket is open, and one thread waits for it, while there are subscribers. The observer asks for the
+/// status on another one, which it closes after the answer. The messages are those of
+/// [rtnetlink(7)](https://man7.org/linux/man-pages/man7/rtnetlink.7.html).
 public final class NetlinkNetworkObserver: NetworkObserver {
   /// The observer of this process.
   public static let shared = NetlinkNetworkObserver()
