@@ -36,7 +36,10 @@ extension StatefulOperationRequest {
   public func rerun(
     every interval: @escaping @Sendable (State) -> Duration, inBackground: Bool = false
   ) -> Configured {
-    poll(every: .seconds(1), by: interval, while: .always, inBackground: inBackground)
+    poll(
+      every: .seconds(1),
+      by: { interval($0).checkedInterval(for: "The interval of a poll of \(State.self)") },
+      while: .always, inBackground: inBackground)
   }
 
   /// Runs the request at an interval while its store has subscribers and its state is unfinished, such
@@ -69,10 +72,20 @@ extension StatefulOperationRequest {
     let trigger: RerunTrigger = { context, request in
       // Held as long as the poll, for a condition that changes only while it has subscribers.
       let subscription = condition.subscribe(in: context) {}
-      let poll = Poll<State>(
-        interval: interval, stateInterval: stateInterval, condition: ready,
-        isUnfinished: isUnfinished, context: context, request: request)
-      let task = Task(executorPreference: context.executor) { await poll.run() }
+      let task = Task(executorPreference: context.executor) {
+        while let wait = stateInterval.map({ request.readForPoll($0) }) ?? interval,
+          await context.operationClock.hasSlept(for: wait)
+        {
+          // A loop, because the condition may change before the task resumes.
+          while !ready.isSatisfied(in: context) {
+            guard await ready.waitUntilSatisfied(in: context) else { return }
+          }
+          guard !Task.isCancelled, let store = request.store,
+            let isDue = isUnfinished.map({ request.readForPoll($0) }) ?? true
+          else { return }
+          if isDue { await store.poll(by: request.rules) }
+        }
+      }
       return .combined(subscription, OperationSubscription { task.cancel() })
     }
     return settings(interval, condition, inBackground, stateInterval == nil, isUnfinished == nil) {
@@ -81,45 +94,14 @@ extension StatefulOperationRequest {
   }
 }
 
-/// The polling of a store, until its task is cancelled or the store is deallocated.
-private struct Poll<State: OperationState>: Sendable {
-  let interval: Duration
-  let stateInterval: (@Sendable (State) -> Duration)?
-  let condition: any OperationRunSpecification
-  let isUnfinished: (@Sendable (State) -> Bool)?
-  let context: OperationContext
-  let request: ObservedRequest
-
-  func run() async {
-    while let interval = nextInterval(), await context.operationClock.hasSlept(for: interval),
-      await isReady(), let store = request.store
-    {
-      if let isUnfinished {
-        guard let state = state(of: store) else { return }
-        guard isUnfinished(state) else { continue }
-      }
-      await store.poll(by: request.rules)
-    }
-  }
-
-  private func nextInterval() -> Duration? {
-    guard let stateInterval else { return interval }
-    guard let store = request.store, let state = state(of: store) else { return nil }
-    return stateInterval(state).checkedInterval(for: "The interval of a poll of \(State.self)")
-  }
-
-  private func state(of store: any Rerunnable) -> State? {
-    if let state = store.presentState as? State { return state }
-    store.reportStateMismatch(of: "A poll", so: "it never runs")
+extension ObservedRequest {
+  /// Returns the output of a function of the state; `nil` for another type of state, which is reported, and
+  /// after the store was deallocated. The poll ends then.
+  fileprivate func readForPoll<State: OperationState, Output>(
+    _ body: (State) -> Output
+  ) -> Output? {
+    if let state = store?.presentState as? State { return body(state) }
+    store?.reportStateMismatch(of: "A poll", so: "it never runs")
     return nil
-  }
-
-  /// Waits until the condition is satisfied. Returns `false` if the task is cancelled.
-  private func isReady() async -> Bool {
-    // A loop, because the condition may change before the task resumes.
-    while !condition.isSatisfied(in: context) {
-      guard await condition.waitUntilSatisfied(in: context) else { return false }
-    }
-    return !Task.isCancelled
   }
 }
