@@ -13,6 +13,9 @@ final class ObservedValue<Value: Sendable & Equatable>: Sendable {
   private let shell: DeliveryShell<ObservedValueMachine<Value>>
   private let measure: @Sendable () -> Value
   private let feed: Feed
+  /// The feed that runs. One thread at a time starts and ends it, in the deliveries of ``turns``.
+  private let running = LastElement<OperationSubscription>()
+  private let turns = Broadcast<Never>()
 
   /// Creates a value that keeps what was set or reported last, with and without subscribers.
   ///
@@ -52,42 +55,26 @@ final class ObservedValue<Value: Sendable & Equatable>: Sendable {
   }
 
   private func startOrEndFeed() {
-    while let step = shell.withLock({ $0.nextStep() }) {
-      switch step {
-      case .start(let run):
-        let subscription = feed { [shell] value in shell.commit { $0.set(value, fromRun: run) } }
-        shell.withLock { $0.started(subscription) }
-      case .end(let subscription):
+    turns.afterDeliveries { [self] in
+      if let subscription = running.value {
+        guard shell.withLock({ $0.endRun() }) else { return }
         subscription.cancel()
-        shell.withLock { $0.ended() }
+        running.set(nil)
+        shell.withLock { $0.forgetMeasured() }
+      } else if let run = shell.withLock({ $0.runToStart }) {
+        running.set(feed { [shell] value in shell.commit { $0.set(value, fromRun: run) } })
       }
     }
   }
 }
 
-/// The machine of an observed value: its subscribers, the value, and whether its feed runs.
+/// The machine of an observed value: its subscribers, the value, and the runs of its feed.
 struct ObservedValueMachine<Value: Sendable & Equatable>: DeliveryMachine {
-  private enum Feed: Sendable {
-    /// The feed does not run.
-    case off
-    /// One thread starts or ends the feed, and then asks for the next step.
-    case changing
-    /// The feed runs until the subscription is cancelled.
-    case on(OperationSubscription)
-  }
-
-  /// What the thread that received it does next.
-  enum Step: Sendable {
-    case start(run: UInt64)
-    case end(OperationSubscription)
-  }
-
   var deliveries = DeliveryQueue<Value>()
   /// The value, or `nil` while readers have to measure it.
   private(set) var value: Value?
   private let isMeasured: Bool
   private let notifiesRepeats: Bool
-  private var feed = Feed.off
   /// What readers measured between the first subscription and the first report. Subscribers may have read
   /// any of these values.
   private var measured: [Value] = []
@@ -118,24 +105,17 @@ struct ObservedValueMachine<Value: Sendable & Equatable>: DeliveryMachine {
     return new
   }
 
-  mutating func nextStep() -> Step? {
-    switch feed {
-    case .off where deliveries.subscriberCount > 0:
-      feed = .changing
-      return .start(run: run)
-    case .on(let subscription) where deliveries.subscriberCount == 0:
-      feed = .changing
-      run += 1
-      if isMeasured { value = nil }
-      return .end(subscription)
-    case .off, .changing, .on: return nil
-    }
+  /// The number of the run that begins, if there are subscribers.
+  var runToStart: UInt64? { deliveries.subscriberCount > 0 ? run : nil }
+
+  /// Ends the run, unless there are subscribers.
+  mutating func endRun() -> Bool {
+    if deliveries.subscriberCount > 0 { return false }
+    run += 1
+    if isMeasured { value = nil }
+    return true
   }
 
-  mutating func started(_ subscription: OperationSubscription) { feed = .on(subscription) }
-
-  mutating func ended() {
-    feed = .off
-    if deliveries.subscriberCount == 0 { measured = [] }
-  }
+  /// The feed has ended.
+  mutating func forgetMeasured() { if deliveries.subscriberCount == 0 { measured = [] } }
 }

@@ -4,10 +4,9 @@ import Testing
 
 @testable import Operation
 
-/// One thread at a time starts or ends the feed. When no thread does, the feed runs exactly while
-/// there are subscribers. Reports of a run that has ended are ignored. A read returns the value, or
-/// what it measured while there is none. A change is delivered to all current subscribers, if one
-/// of them may have read another value.
+/// One thread at a time starts or ends the feed: it starts for subscribers, and ends without them. Reports of a
+/// run that has ended are ignored. A read returns the value, or what it measured while there is none. A change
+/// is delivered to all current subscribers, if one of them may have read another value.
 @Suite("ObservedValueMachine, every sequence") struct ObservedValueExhaustiveTests {
   private enum Step: CaseIterable {
     case subscribe, unsubscribe, change, read, set, report, reportLate, nextStep, done, deliver
@@ -23,7 +22,6 @@ import Testing
     private var machine: ObservedValueMachine<Int>
     private let kind: Kind
     private let delivered = Tape<Int>()
-    private let feedSubscription = OperationSubscription {}
     private var feed = Feed.off
     private var lastRun: UInt64?
     private var ids: [UInt64] = []
@@ -60,8 +58,8 @@ import Testing
         noteValue()
       case .report, .reportLate:
         guard report(isLate: step == .reportLate) else { return false }
-      case .nextStep: try nextStep()
-      case .done: return try done()
+      case .nextStep: return try nextStep()
+      case .done: return done()
       case .deliver:
         let values = OperationTests.deliver(&machine, to: delivered)
         let expected = pending.flatMap { change in change.recipients.map { _ in change.value } }
@@ -92,31 +90,30 @@ import Testing
       return true
     }
 
-    private mutating func nextStep() throws {
-      switch (machine.nextStep(), feed) {
-      case (.start(let run)?, .off):
-        try mustHold(!ids.isEmpty, "the feed starts without a subscriber")
+    private mutating func nextStep() throws -> Bool {
+      switch feed {
+      case .off:
+        let run = machine.runToStart
+        try mustHold((run != nil) == !ids.isEmpty, "the feed starts if there are subscribers")
+        guard let run else { break }
         try mustHold(run != lastRun, "two runs have one number")
         feed = .starting(run)
-      case (.end(let subscription)?, .on(let run)):
-        try mustHold(ids.isEmpty && subscription == feedSubscription, "there are subscribers")
-        feed = .ending
-        lastRun = run
+      case .on(let run):
+        let hasEnded = machine.endRun()
+        try mustHold(hasEnded == ids.isEmpty, "the feed ends if there are no subscribers")
+        guard hasEnded else { break }
+        (feed, lastRun) = (.ending, run)
         if kind == .measured { value = nil }
-      case (nil, .off): try mustHold(ids.isEmpty, "there are subscribers without a feed")
-      case (nil, .on): try mustHold(!ids.isEmpty, "there is a feed without subscribers")
-      case (nil, _): break
-      default: try mustHold(false, "two threads change the feed")
+      case .starting, .ending: return false
       }
+      return true
     }
 
-    private mutating func done() throws -> Bool {
+    private mutating func done() -> Bool {
       switch feed {
-      case .starting(let run):
-        machine.started(feedSubscription)
-        feed = .on(run)
+      case .starting(let run): feed = .on(run)
       case .ending:
-        machine.ended()
+        machine.forgetMeasured()
         feed = .off
         if ids.isEmpty { measured = [] }
       case .off, .on: return false

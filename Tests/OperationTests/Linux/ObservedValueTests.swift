@@ -163,72 +163,29 @@ private final class Feed: Sendable {
   private var machine = ObservedValueMachine<Int>()
   private let subscriber = Subscriber<Int> { _ in }
 
-  /// Starts the feed, which the machine must request, and returns the number of the run.
-  private mutating func start() throws -> UInt64 {
-    guard case .start(let run) = machine.nextStep() else { throw Failed() }
-    return run
-  }
-
-  private mutating func end() throws {
-    guard case .end = machine.nextStep() else { throw Failed() }
-  }
-
-  @Test("Only the first subscriber starts the feed") mutating func starts() throws {
-    #expect(machine.value == nil && machine.nextStep() == nil)
-    _ = machine.deliveries.subscribe(subscriber)
-    let run = try start()
-    _ = machine.deliveries.subscribe(subscriber)
-    #expect(machine.nextStep() == nil && machine.value == nil)
-    machine.set(1, fromRun: run)
-    machine.started(.empty)
-    #expect(machine.value == 1 && machine.deliveries.pendingCount == 0)
-    _ = machine.deliveries.subscribe(subscriber)
-    #expect(machine.nextStep() == nil)
-  }
-
-  @Test("The feed is ended when there is no subscriber, and a new subscriber starts it again")
-  mutating func ends() throws {
+  @Test("A run begins for the first subscriber, and the next one has another number")
+  mutating func runs() throws {
+    #expect(machine.value == nil && machine.runToStart == nil)
     let ids = (0..<2).map { _ in machine.deliveries.subscribe(subscriber) }
-    machine.set(1, fromRun: try start())
-    machine.started(.empty)
-    _ = machine.deliveries.unsubscribe(ids[0])
-    #expect(machine.nextStep() == nil)
-    _ = machine.deliveries.unsubscribe(ids[1])
-    let next = machine.deliveries.subscribe(subscriber)
-    #expect(machine.nextStep() == nil && machine.value == 1)
-    _ = machine.deliveries.unsubscribe(next)
-    try end()
-    #expect(machine.nextStep() == nil && machine.value == nil)
-    machine.ended()
-    _ = machine.deliveries.subscribe(subscriber)
-    _ = try start()
-  }
-
-  @Test("The thread that starts or ends the feed handles a change of the subscribers meanwhile")
-  mutating func steps() throws {
-    let first = machine.deliveries.subscribe(subscriber)
-    let run = try start()
-    #expect(machine.nextStep() == nil && machine.value == nil)
-    _ = machine.deliveries.unsubscribe(first)
-    #expect(machine.nextStep() == nil)
+    let run = try #require(machine.runToStart)
     machine.set(1, fromRun: run)
-    machine.started(.empty)
-    #expect(machine.value == 1)
-    try end()
+    #expect(machine.value == 1 && machine.deliveries.pendingCount == 0)
+    for id in ids {
+      let hasEnded = machine.endRun()
+      #expect(!hasEnded && machine.value == 1)
+      _ = machine.deliveries.unsubscribe(id)
+    }
+    let hasEnded = machine.endRun()
+    #expect(hasEnded && machine.value == nil)
     machine.set(2, fromRun: run)
-    let second = machine.deliveries.subscribe(subscriber)
-    #expect(machine.nextStep() == nil && machine.value == nil)
-    machine.ended()
-    let next = try start()
-    machine.started(.empty)
-    #expect(next != run && machine.nextStep() == nil)
-    _ = machine.deliveries.unsubscribe(second)
-    try end()
+    #expect(machine.value == nil && machine.runToStart == nil)
+    _ = machine.deliveries.subscribe(subscriber)
+    #expect(try #require(machine.runToStart) != run)
   }
 
   @Test("Only changes are queued, and only from the current run") mutating func changes() throws {
     _ = machine.deliveries.subscribe(subscriber)
-    let run = try start()
+    let run = try #require(machine.runToStart)
     for value in [1, 1, 2, 2, 1] { machine.set(value, fromRun: run) }
     #expect(machine.deliveries.pendingCount == 2 && machine.value == 1)
     machine.set(3, fromRun: run + 1)
@@ -241,7 +198,7 @@ private final class Feed: Sendable {
     #expect(machine.read(9) == 9)
     _ = machine.deliveries.subscribe(Subscriber { notified.append($0) })
     #expect(machine.read(5) == 5)
-    let run = try start()
+    let run = try #require(machine.runToStart)
     #expect(machine.read(1) == 1 && machine.read(2) == 2)
     machine.set(2, fromRun: run)
     machine.deliveries.deliver()
@@ -256,29 +213,27 @@ private final class Feed: Sendable {
   @Test("A measurement while the feed ends is compared with the first report of the next run")
   mutating func readDuringEnd() throws {
     let first = machine.deliveries.subscribe(subscriber)
-    machine.set(1, fromRun: try start())
-    machine.started(.empty)
+    machine.set(1, fromRun: try #require(machine.runToStart))
     _ = machine.deliveries.unsubscribe(first)
-    try end()
-    #expect(machine.read(4) == 4)
+    let hasEnded = machine.endRun()
+    #expect(hasEnded && machine.read(4) == 4)
     _ = machine.deliveries.subscribe(subscriber)
     #expect(machine.read(2) == 2)
-    machine.ended()
-    machine.set(3, fromRun: try start())
+    machine.forgetMeasured()
+    machine.set(3, fromRun: try #require(machine.runToStart))
     #expect(machine.deliveries.pendingCount == 1)
   }
 
   @Test("What was measured in a run without a report is forgotten when its feed has ended")
   mutating func endWithoutReport() throws {
     let first = machine.deliveries.subscribe(subscriber)
-    _ = try start()
     #expect(machine.read(4) == 4)
-    machine.started(.empty)
     _ = machine.deliveries.unsubscribe(first)
-    try end()
-    machine.ended()
+    let hasEnded = machine.endRun()
+    #expect(hasEnded)
+    machine.forgetMeasured()
     _ = machine.deliveries.subscribe(subscriber)
-    machine.set(5, fromRun: try start())
+    machine.set(5, fromRun: try #require(machine.runToStart))
     #expect(machine.value == 5 && machine.deliveries.pendingCount == 0)
   }
 }
