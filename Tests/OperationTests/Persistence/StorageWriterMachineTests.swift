@@ -27,8 +27,6 @@ private final class Note: Sendable {
   func isIn(_ items: [SavedItem]) -> Bool { items.contains { $0.takeChange()?.entry == entry } }
 }
 
-private typealias Timer = StorageWriterMachine.Timer
-
 /// A class around the machine, so that expectations can call mutating functions.
 private final class Driver {
   private var machine = StorageWriterMachine(delay: .seconds(1))
@@ -36,7 +34,7 @@ private final class Driver {
   var phase: StorageWriterMachine.Phase { machine.phase }
   var writtenCount: Int { machine.writtenCount }
 
-  func note(_ item: Note) -> Timer? { machine.note(item.item).timer }
+  func note(_ item: Note) -> Duration? { machine.note(item.item).delay }
   func remove(_ key: String, isPrefix: Bool = false) {
     _ = machine.remove(key, isPrefix: isPrefix)
   }
@@ -44,17 +42,17 @@ private final class Driver {
   func isPending(_ key: String, besides owner: ObjectIdentifier?) -> Bool {
     machine.isPending(key, besides: owner)
   }
-  func setTimer(_ timer: OperationSubscription, number: Int) -> OperationSubscription? {
-    machine.setTimer(timer, number: number)
+  func addTimer(_ timer: OperationSubscription) -> OperationSubscription? {
+    machine.addTimer(timer)
   }
-  func timerEnded(_ number: Int) -> StorageWriterMachine.Batch? { machine.timerEnded(number) }
+  func timerEnded() -> StorageWriterMachine.Batch? { machine.timerEnded() }
   func flush() -> StorageWriterMachine.Batch? { machine.flush() }
   func outcome(of count: Int, since round: Int) -> StorageWriterMachine.Outcome? {
     machine.outcome(of: count, since: round)
   }
-  func end(
-    _ batch: StorageWriterMachine.Batch, isSuccess: Bool
-  ) -> StorageWriterMachine.Timer? { machine.end(batch, isSuccess: isSuccess) }
+  func end(_ batch: StorageWriterMachine.Batch, isSuccess: Bool) -> Duration? {
+    machine.end(batch, isSuccess: isSuccess)
+  }
 }
 
 @Suite("The machine of a storage writer")
@@ -76,10 +74,10 @@ struct StorageWriterMachineTests {
   func batch() throws {
     let owner = Note("a")
     let newer = Note("a", of: owner)
-    #expect(machine.note(owner) == Timer(number: 1, delay: .seconds(1)))
+    #expect(machine.note(owner) == .seconds(1))
     #expect(machine.note(newer) == nil)
     #expect(machine.note(Note("b")) == nil)
-    let batch = try #require(machine.timerEnded(1))
+    let batch = try #require(machine.timerEnded())
     #expect(batch.changes.items.count == 2)
     #expect(newer.isIn(batch.changes.items))
     #expect(machine.phase == .writing)
@@ -94,56 +92,57 @@ struct StorageWriterMachineTests {
     #expect(machine.flush() == nil)
     _ = machine.note(Note("a"))
     #expect(machine.flush() != nil)
-    #expect(machine.timerEnded(1) == nil)
+    #expect(machine.timerEnded() == nil)
     #expect(machine.flush() == nil)
   }
 
   @Test("A flush during a batch that fails has the next one written at once")
   func flushDuringFailure() throws {
     _ = machine.note(Note("a"))
-    let batch = try #require(machine.timerEnded(1))
+    let batch = try #require(machine.timerEnded())
     _ = machine.note(Note("b"))
     #expect(machine.flush() == nil)
-    #expect(machine.end(batch, isSuccess: false) == Timer(number: 2, delay: .zero))
+    #expect(machine.end(batch, isSuccess: false) == .zero)
   }
 
   @Test("Changes are written, or a batch with them has failed since a round")
   func outcomes() throws {
     _ = machine.note(Note("a"))
     #expect(machine.outcome(of: 1, since: 0) == nil)
-    _ = machine.end(try #require(machine.timerEnded(1)), isSuccess: false)
+    _ = machine.end(try #require(machine.timerEnded()), isSuccess: false)
     #expect(machine.outcome(of: 1, since: 0) == .failed)
     // A flush that begins now waits for the next batch.
     #expect(machine.outcome(of: 1, since: 1) == nil)
     #expect(machine.outcome(of: 2, since: 0) == nil)
-    _ = machine.end(try #require(machine.timerEnded(2)), isSuccess: true)
+    _ = machine.end(try #require(machine.timerEnded()), isSuccess: true)
     #expect(machine.outcome(of: 1, since: 0) == .written)
   }
 
-  @Test("A batch has its timer, and a timer that is stored later is returned")
+  @Test("A batch has its timers, and a timer that is stored while it is written is returned")
   func timers() throws {
-    let timers = (1...3).map { _ in OperationSubscription {} }
+    let timers = (0..<4).map { _ in OperationSubscription {} }
     _ = machine.note(Note("a"))
-    #expect(machine.setTimer(timers[0], number: 1) == nil)
+    #expect(machine.addTimer(timers[0]) == nil)
     let batch = try #require(machine.flush())
-    #expect(batch.timer == timers[0])
-    #expect(machine.setTimer(timers[1], number: 1) == timers[1])
+    #expect(batch.timers == [timers[0]])
+    #expect(machine.addTimer(timers[1]) == timers[1])
     _ = machine.note(Note("a"))
     _ = machine.end(batch, isSuccess: true)
-    #expect(machine.setTimer(timers[1], number: 1) == timers[1])
-    let next = try #require(machine.timerEnded(2))
-    #expect(next.timer == nil)
-    #expect(machine.setTimer(timers[2], number: 2) == timers[2])
+    // One that comes late takes the place of no other.
+    #expect(machine.addTimer(timers[1]) == nil && machine.addTimer(timers[2]) == nil)
+    let next = try #require(machine.timerEnded())
+    #expect(next.timers == [timers[1], timers[2]])
+    #expect(machine.addTimer(timers[3]) == timers[3])
   }
 
   @Test("A change during a batch is in the next batch, after a new timer")
   func during() throws {
     _ = machine.note(Note("a"))
-    let batch = try #require(machine.timerEnded(1))
+    let batch = try #require(machine.timerEnded())
     #expect(machine.note(Note("a")) == nil)
-    #expect(machine.end(batch, isSuccess: true) == Timer(number: 2, delay: .seconds(1)))
+    #expect(machine.end(batch, isSuccess: true) == .seconds(1))
     #expect(machine.writtenCount == 1)
-    #expect(machine.timerEnded(2)?.changes.items.count == 1)
+    #expect(machine.timerEnded()?.changes.items.count == 1)
   }
 
   @Test(
@@ -153,14 +152,13 @@ struct StorageWriterMachineTests {
     let newer = Note("a", of: older)
     _ = machine.note(older)
     _ = machine.note(Note("b"))
-    var batch = try #require(machine.timerEnded(1))
+    var batch = try #require(machine.timerEnded())
     _ = machine.note(newer)
     var delays: [Duration] = []
     for round in 2...8 {
       #expect(batch.followsFailure == (round > 2))
-      let timer = try #require(machine.end(batch, isSuccess: false))
-      delays.append(timer.delay)
-      batch = try #require(machine.timerEnded(timer.number))
+      delays.append(try #require(machine.end(batch, isSuccess: false)))
+      batch = try #require(machine.timerEnded())
       #expect(batch.changes.items.count == 2 && newer.isIn(batch.changes.items))
     }
     #expect(delays == [1, 2, 4, 8, 16, 30, 30].map { .seconds($0) })
@@ -176,12 +174,12 @@ struct StorageWriterMachineTests {
     #expect(machine.isRemoved("values/a/1") && !machine.isRemoved("values/b"))
     let later = Note("values/a/2")
     _ = machine.note(later)
-    let batch = try #require(machine.timerEnded(1))
+    let batch = try #require(machine.timerEnded())
     #expect(batch.changes.items.map(\.key).sorted() == ["values/a/2", "values/b"])
     #expect(machine.isRemoved("values/a/1"))
-    let timer = try #require(machine.end(batch, isSuccess: false))
+    #expect(machine.end(batch, isSuccess: false) != nil)
     #expect(machine.isRemoved("values/a/1"))
-    let again = try #require(machine.timerEnded(timer.number))
+    let again = try #require(machine.timerEnded())
     #expect(again.changes.removedPrefixes.count == 1 && again.changes.items.count == 2)
     _ = machine.end(again, isSuccess: true)
     #expect(!machine.isRemoved("values/a/1"))
@@ -192,10 +190,10 @@ struct StorageWriterMachineTests {
   func removalDuringBatch(isPrefix: Bool) throws {
     _ = machine.note(Note(isPrefix ? "values/a/1" : "values/a"))
     _ = machine.note(Note("values/ab"))
-    let batch = try #require(machine.timerEnded(1))
+    let batch = try #require(machine.timerEnded())
     machine.remove("values/a", isPrefix: isPrefix)
-    let timer = try #require(machine.end(batch, isSuccess: false))
-    #expect(machine.timerEnded(timer.number)?.changes.items.map(\.key) == ["values/ab"])
+    #expect(machine.end(batch, isSuccess: false) != nil)
+    #expect(machine.timerEnded()?.changes.items.map(\.key) == ["values/ab"])
   }
 
   @Test("A late change of a removed store does not replace that of its successor")
@@ -203,7 +201,7 @@ struct StorageWriterMachineTests {
     let (removed, successor) = (Note("a"), Note("a"))
     _ = machine.note(successor)
     _ = machine.note(removed)
-    let batch = try #require(machine.timerEnded(1))
+    let batch = try #require(machine.timerEnded())
     #expect(successor.isIn(batch.changes.items))
   }
 
@@ -214,7 +212,7 @@ struct StorageWriterMachineTests {
     _ = machine.note(item)
     #expect(machine.isPending("a", besides: other.owner) && machine.isPending("a", besides: nil))
     #expect(!machine.isPending("a", besides: item.owner))
-    let batch = try #require(machine.timerEnded(1))
+    let batch = try #require(machine.timerEnded())
     #expect(machine.isPending("a", besides: other.owner))
     _ = machine.end(batch, isSuccess: true)
     #expect(!machine.isPending("a", besides: other.owner))

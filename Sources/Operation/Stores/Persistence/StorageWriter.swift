@@ -40,11 +40,11 @@ final class StorageWriter: Sendable {
   }
 
   /// Notes that an item has changed.
-  func note(_ item: SavedItem) { start(machine.withLock { $0.note(item) }.timer) }
+  func note(_ item: SavedItem) { start(machine.withLock { $0.note(item) }.delay) }
 
   /// Removes the entry of a key, or also those below it.
   func remove(_ key: String, isPrefix: Bool = false) {
-    start(machine.withLock { $0.remove(key, isPrefix: isPrefix) }.timer)
+    start(machine.withLock { $0.remove(key, isPrefix: isPrefix) }.delay)
   }
 
   /// Returns the entry under a key, when pending changes of other owners of that key are written.
@@ -78,21 +78,19 @@ final class StorageWriter: Sendable {
   /// Writes what has changed, without a wait for more.
   func writeNow() { if let batch = machine.withLock({ $0.flush() }) { write(batch) } }
 
-  private func start(_ timer: StorageWriterMachine.Timer?) {
-    guard let timer else { return }
-    if timer.delay == .zero { return wake(timer) }
+  private func start(_ delay: Duration?) {
+    guard let delay else { return }
+    if delay == .zero { return wake() }
     // The closure retains the writer until it has written.
-    let new = clock.schedule(after: timer.delay) { [self] in wake(timer) }
-    machine.withLock { $0.setTimer(new, number: timer.number) }?.cancel()
+    let timer = clock.schedule(after: delay) { [self] in wake() }
+    machine.withLock { $0.addTimer(timer) }?.cancel()
   }
 
-  private func wake(_ timer: StorageWriterMachine.Timer) {
-    if let batch = machine.withLock({ $0.timerEnded(timer.number) }) { write(batch) }
-  }
+  private func wake() { if let batch = machine.withLock({ $0.timerEnded() }) { write(batch) } }
 
   private func write(_ batch: StorageWriterMachine.Batch) {
     // A timer that a flush has overtaken would retain the storage, and its lock file, until it ends.
-    batch.timer?.cancel()
+    for timer in batch.timers { timer.cancel() }
     // No detached task: it makes its reports to the handler of the caller.
     Task(executorPreference: clock.executor) { [self] in
       var isSuccess = true
@@ -104,9 +102,9 @@ final class StorageWriter: Sendable {
         // The first failure since a success, before a caller that flushes gets it.
         if !batch.followsFailure { report(error) }
       }
-      let timer = machine.withLock { $0.end(batch, isSuccess: isSuccess) }
+      let delay = machine.withLock { $0.end(batch, isSuccess: isSuccess) }
       withExtendedLifetime(batch) {}
-      start(timer)
+      start(delay)
       ends.send(())
     }
   }

@@ -23,19 +23,15 @@ struct SavedChange: Sendable {
 /// - *scheduled*: a batch is written when its timer is over, or when a caller flushes.
 /// - *writing*: a batch is being written. What changes meanwhile is in the next one.
 struct StorageWriterMachine: Sendable {
-  enum Phase: Sendable, Equatable {
-    case idle
-    case scheduled(timer: Int)
-    case writing
-  }
+  enum Phase: Sendable { case idle, scheduled, writing }
 
   /// What is written at once. Entries are removed before others are saved.
   struct Batch: Sendable {
     let changes: Changes
     /// The number of changes before the batch.
     let changeCount: Int
-    /// The timer to cancel, which a flush may have overtaken.
-    let timer: OperationSubscription?
+    /// The timers to cancel, which a flush may have overtaken.
+    let timers: [OperationSubscription]
     /// Whether the batch before it has failed. Then its entries are removed and saved one by one: one that
     /// the storage refuses must keep no other from that.
     let followsFailure: Bool
@@ -76,17 +72,12 @@ struct StorageWriterMachine: Sendable {
     }
   }
 
-  struct Timer: Sendable, Equatable {
-    let number: Int
-    let delay: Duration
-  }
-
   private(set) var phase = Phase.idle
   /// What has changed since the last batch.
   private var pending = Changes()
   /// What is in the batch that is being written.
   private var inBatch = Changes()
-  private var timer: OperationSubscription?
+  private var timers: [OperationSubscription] = []
   private(set) var changeCount = 0
   /// The number of changes that are in the storage.
   private(set) var writtenCount = 0
@@ -103,9 +94,9 @@ struct StorageWriterMachine: Sendable {
 
   init(delay: Duration) { self.delay = delay }
 
-  /// The timer to start after a change, and the items that are not to be saved any more. Those are
+  /// The delay of the timer to start after a change, and the items that are not to be saved any more. Those are
   /// released without the lock: they retain stores, and so values of the user.
-  typealias Noted = (timer: Timer?, dropped: [SavedItem])
+  typealias Noted = (delay: Duration?, dropped: [SavedItem])
 
   /// An item has changed.
   mutating func note(_ item: SavedItem) -> Noted { noteChange(dropping: pending.add(item)) }
@@ -130,30 +121,29 @@ struct StorageWriterMachine: Sendable {
     pending.contains(key, besides: owner) || inBatch.contains(key, besides: owner)
   }
 
-  private mutating func schedule(after delay: Duration) -> Timer? {
+  private mutating func schedule(after delay: Duration) -> Duration? {
     guard phase == .idle else { return nil }
-    // One timer is started for each round.
-    phase = .scheduled(timer: roundCount + 1)
-    return Timer(number: roundCount + 1, delay: delay)
+    phase = .scheduled
+    return delay
   }
 
-  /// Stores a timer that was started. Returns it if its batch has begun.
-  mutating func setTimer(_ timer: OperationSubscription, number: Int) -> OperationSubscription? {
-    guard phase == .scheduled(timer: number) else { return timer }
-    self.timer = timer
+  /// Stores a timer that was started, until a batch begins. Returns it if one has begun. That of an earlier batch,
+  /// which is stored late, may be among them, and replaces none.
+  mutating func addTimer(_ timer: OperationSubscription) -> OperationSubscription? {
+    if phase != .scheduled { return timer }
+    timers.append(timer)
     return nil
   }
 
-  /// A timer is over. Returns the batch to write, unless a flush has written it before.
-  mutating func timerEnded(_ number: Int) -> Batch? {
-    phase == .scheduled(timer: number) ? begin() : nil
-  }
+  /// A timer is over. Returns the batch to write, unless a flush has written it before. The timer of an earlier
+  /// batch, which could not be cancelled in time, only lets the next one begin earlier.
+  mutating func timerEnded() -> Batch? { phase == .scheduled ? begin() : nil }
 
   /// Returns the batch to write for a caller that flushes. If one is being written, the next one follows it, also
   /// if it fails.
   mutating func flush() -> Batch? {
     if phase == .writing { mustWriteNext = !pending.isEmpty }
-    return if case .scheduled = phase { begin() } else { nil }
+    return phase == .scheduled ? begin() : nil
   }
 
   /// What has become of the changes that a flush waits for.
@@ -170,7 +160,7 @@ struct StorageWriterMachine: Sendable {
   private mutating func begin() -> Batch {
     phase = .writing
     let batch = Batch(
-      changes: pending, changeCount: changeCount, timer: timer.take(),
+      changes: pending, changeCount: changeCount, timers: exchange(&timers, with: []),
       followsFailure: recentFailureCount > 0)
     inBatch = pending
     pending = Changes()
@@ -178,8 +168,8 @@ struct StorageWriterMachine: Sendable {
   }
 
   /// A batch was written, or has failed. A failed one is written again later; newer changes of the same keys
-  /// replace its own. Returns the timer of the next batch.
-  mutating func end(_ batch: Batch, isSuccess: Bool) -> Timer? {
+  /// replace its own. Returns the delay of the timer of the next batch.
+  mutating func end(_ batch: Batch, isSuccess: Bool) -> Duration? {
     phase = .idle
     roundCount += 1
     if isSuccess {
