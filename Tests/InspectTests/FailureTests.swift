@@ -37,6 +37,19 @@ import Testing
     }
   }
 
+  @Test("A refusal that is repeated is printed once") func refusedAgain() async throws {
+    try await onThread {
+      let program = try FakeProgram(TemporaryFolder())
+      let child = try child(program, ["--follow", "--wait"])
+      for reason in ["It is full.", "It is full.", "It is busy.", "It is full."] {
+        try program.accept().send(#"{"type":"bye","reason":"\#(reason)"}"#)
+      }
+      for reason in ["full", "busy", "full"] {
+        #expect(try child.line() == "inspect: It is \(reason).")
+      }
+    }
+  }
+
   @Test("A program that ends before its greeting does not answer") func noGreeting() async throws {
     try await onThread {
       let program = try FakeProgram(TemporaryFolder())
