@@ -50,6 +50,8 @@ enum PagePlace<PageID: Hashable & Sendable>: Sendable, Equatable {
 protocol PartialResult {
   /// A Boolean value that indicates whether this is only a part.
   var isPart: Bool { get }
+  /// Returns a Boolean value that indicates whether a part of the value remains beside this.
+  func isPart(of value: any Sendable) -> Bool
   /// Returns a Boolean value that indicates whether the part has a place in a value.
   func fits(in value: any Sendable) -> Bool
 }
@@ -57,10 +59,18 @@ protocol PartialResult {
 extension PaginatedResult: PartialResult {
   var isPart: Bool { place != .whole && place != .initial }
 
+  func isPart(of value: any Sendable) -> Bool {
+    guard place == .initial, let all = value as? PaginatedPages<PageID, PageValue> else {
+      return isPart
+    }
+    return all.count > pages.count && pages.contains { all.index(id: $0.id) != nil }
+  }
+
   func fits(in value: any Sendable) -> Bool {
     guard let pages = value as? PaginatedPages<PageID, PageValue> else { return true }
     return switch place {
-    case .after(let neighbour), .before(let neighbour): pages.index(id: neighbour) != nil
+    case .after(let neighbour), .before(let neighbour):
+      pages.index(id: neighbour) != nil || self.pages.contains { pages.index(id: $0.id) != nil }
     case .whole, .initial, .present: true
     }
   }

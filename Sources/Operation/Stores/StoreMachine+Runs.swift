@@ -144,7 +144,8 @@ extension StoreMachine {
 
   /// Returns whether a run fetches the whole value, and not only a further page.
   static func isAboutWhole(_ record: Runs.Record) -> Bool {
-    State.kind != .pages || !record.task.context.pageRunKind.isForFurtherPage
+    let kind = record.payload.begunKind ?? record.task.context.pageRunKind
+    return State.kind != .pages || !kind.isForFurtherPage
   }
 
   /// A run begins to wait for a retry, or the attempt begins.

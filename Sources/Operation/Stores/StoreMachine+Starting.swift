@@ -149,6 +149,7 @@ extension StoreMachine {
   /// Notes what a run that is started now has to answer.
   mutating func countStart(of record: inout Runs.Record) {
     record.startEpoch = freshness.invalidationCount
+    record.payload.begunKind = nil
     // A run that does not wait for the dependencies of a follow-up is no answer.
     let isEarly = !freshness.followUpDependencies.isEmpty
     record.payload.invalidationCount =
@@ -162,7 +163,10 @@ extension StoreMachine {
   mutating func begin(_ id: OperationTaskID, launch: Int = 0, in context: OperationContext) {
     guard let record = runs[id], record.payload.launch == launch else { return }
     let settlements = edits.settlementCount
-    runs.update(id) { $0.payload.settlements = settlements }
+    runs.update(id) {
+      $0.payload.settlements = settlements
+      $0.payload.begunKind = context.pageRunKind
+    }
     guard isForOtherPages(id, in: context) else { return }
     var task = record.task
     task.setContext(context)

@@ -30,6 +30,9 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     var invalidationCount = 0
     /// Whether the run was the first of the whole value since the last invalidation.
     var isAnswer = false
+    /// What the request was called for; `nil` if that was not noted: before the call, and if there were no edits
+    /// then, and the pages were those that the run was scheduled for.
+    var begunKind: PaginatedRunKind?
     /// The number of optimistic edits that were settled before the request was called.
     var settlements = 0
   }

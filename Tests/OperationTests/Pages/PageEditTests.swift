@@ -81,6 +81,87 @@ import Testing
     await long.work.value
   }
 
+  @Test("A previous page does not get a confirmed edit twice beside a next page without that edit")
+  func olderPageOnTheOtherSide() async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 0...0)
+    let first = await pendingEdit(of: store)
+    server.close()
+    let next = Task { try await store.fetchNextPage()?.id }
+    await server.pending(1)
+    first.end.open()
+    await first.work.value
+    server.version = 1
+    let previous = Task { try await store.fetchPreviousPage()?.id }
+    await server.pending(2)
+    await store.confirm("b")
+    server.answer(-1)
+    #expect(try await previous.value == -1)
+    #expect(store.confirmedValue.map(\.value) == ["-1v1b", "0v0~b"])
+    server.open()
+    #expect(try await next.value == 1)
+    // An edit concerns the whole list.
+    #expect(store.currentValue.map(\.value) == ["-1v1b", "0v0~b", "1v1b"])
+  }
+
+  @Test("A page does not get a confirmed edit twice because a fetch waits for it")
+  func waitingFetch() async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 0...0)
+    let long = await pendingEdit(of: store)
+    let edit = await pendingEdit(of: store, "a")
+    server.close()
+    let all = Task { try await store.fetchAllPages() }
+    await server.pending(1)
+    let next = Task { try await store.fetchNextPage()?.id }
+    await store.settles { $0.activeTasks.count == 2 }
+    let fetch = Task { try await store.fetch() }
+    await store.settles { $0.activeTasks.count == 3 }
+    edit.end.open()
+    await edit.work.value
+    server.version = 1
+    server.answer(0)
+    _ = try await all.value
+    await server.pending(1)
+    await store.confirm("b")
+    server.answer(1)
+    #expect(try await next.value == 1)
+    #expect(store.currentValue.map(\.value).last == "1v1~b")
+    server.open()
+    long.end.open()
+    await long.work.value
+    _ = try await fetch.value
+    #expect(store.currentValue.map(\.value) == ["0v1~", "1v1~"])
+  }
+
+  @Test("A written page does not get an edit from before when the initial page replaces another")
+  func initialPageAfterWrite() async throws {
+    let server = PageServer()
+    let store = try await numbers(server)
+    server.close()
+    let fetch = Task { try await store.fetch() }
+    await server.pending(1)
+    await store.confirm("a")
+    store.currentValue = .written(0...1)
+    server.open()
+    _ = try await fetch.value
+    #expect(store.confirmedValue.map(\.value) == ["0v0", "1w"])
+  }
+
+  @Test("A page that replaces one without its neighbour gets the edit that was confirmed meanwhile")
+  func replacedPage() async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 0...0)
+    server.close()
+    let next = Task { try await store.fetchNextPage()?.id }
+    await server.pending(1)
+    store.currentValue = .written(1...3)
+    await store.confirm("a")
+    server.open()
+    _ = try await next.value
+    #expect(store.confirmedValue.map(\.value) == ["1v0a", "2wa", "3wa"])
+  }
+
   @Test("A cancelled next page keeps confirmed edits, and a later fetch of all pages replaces them")
   func cancelledBehindPlacement() async throws {
     let server = PageServer()
@@ -106,10 +187,17 @@ import Testing
   }
 
   /// Starts an edit of all pages whose work is in flight.
-  private func pendingEdit(of store: NumberStore) async -> (work: Task<Void, Never>, end: Latch) {
-    let end = Latch()
-    let work = Task { await store.edit("~") { await end.wait() } }
-    await store.settles { $0.isOptimistic }
+  private func pendingEdit(
+    of store: NumberStore, _ text: String = "~"
+  ) async -> (work: Task<Void, Never>, end: Latch) {
+    let (begun, end) = (Latch(), Latch())
+    let work = Task {
+      await store.edit(text) {
+        begun.open()
+        await end.wait()
+      }
+    }
+    await begun.wait()
     return (work, end)
   }
 }

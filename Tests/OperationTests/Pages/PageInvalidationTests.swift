@@ -49,6 +49,41 @@ import Testing
     subscription.cancel()
   }
 
+  @Test(
+    "A run for the next page that has to fetch the initial one is a run of the whole value",
+    arguments: [false, true])
+  func becameInitial(isInvalidatedLater: Bool) async throws {
+    let (gates, calls) = ([AsyncGate(), AsyncGate()], Counter())
+    let request = Paginated<Int, Int>(
+      path: ["numbers"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 }
+    ) { paging, _, continuation in
+      let call = calls.increment() - 1
+      if call == 0 { continuation.yield(paging.pageId) }
+      await gates[call].wait()
+      return paging.pageId
+    }
+    let client = OperationClient(
+      defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false))
+    let store = client.store(for: request.neverStale())
+    store.invalidate()
+    let first = Task { try await store.fetchNextPage() }
+    await store.settles { $0.currentValue.ids == [0] }
+    let second = Task { try await store.fetchNextPage()?.id }
+    await store.settles { $0.activeTasks.count == 2 }
+    first.cancel()
+    _ = await first.result
+    await Settled.when { calls.value == 2 }
+    if isInvalidatedLater {
+      store.invalidate()
+      store.currentValue = PaginatedPages([PaginatedPage(id: 0, value: 7)])
+      #expect(!store.isStale)
+    }
+    gates[1].open()
+    #expect(try await second.value == 0)
+    #expect(store.isStale == isInvalidatedLater && store.currentValue.map(\.value) == [0])
+    gates[0].open()
+  }
+
   @Test("An invalidation is followed by a run, also when a run in flight is cancelled meanwhile")
   func cancelledRun() async throws {
     let remote = Remote<Int>()

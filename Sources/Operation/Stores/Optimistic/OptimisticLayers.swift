@@ -199,10 +199,9 @@ extension OptimisticLayers {
   ///
   /// - Parameters:
   ///   - oldest: See ``Computation``.
-  ///   - part: The number of settled edits that every result contains, if a result may be a part of the
-  ///     value. Once a later edit is settled, which the part does not contain, the part is added to the
-  ///     base value as it is, so the edits that it contains must be part of the base value.
-  func computation(oldest: Int, part: Int = .max) -> Computation {
+  ///   - placed: See ``Computation``. A part that lacks a later edit is added to the base value as it is, so the
+  ///     edits that it contains must be part of the base value.
+  func computation(oldest: Int, placed: Int = -1) -> Computation {
     if case .appended = change {
       return Computation(
         version: version, layers: [], oldest: oldest, placed: -1, change: change, base: base,
@@ -210,8 +209,8 @@ extension OptimisticLayers {
     }
     // What enters the base value changes the order of the edits.
     return Computation(
-      version: version, layers: layers, oldest: oldest, placed: hasSettled(after: part) ? part : -1,
-      change: part < .max ? .anything : change, base: base, displayed: displayed)
+      version: version, layers: layers, oldest: oldest, placed: placed,
+      change: placed >= 0 ? .anything : change, base: base, displayed: displayed)
   }
 
   /// Takes the results of a computation, unless there was a change since. Returns the number of settled

@@ -76,9 +76,9 @@ extension StoreMachine {
     _ update: (inout State) -> Void
   ) {
     if edits.isPlain { return committed.change(update) }
-    let isPart = part?.isPart == true
-    // A part without a place in the base value is added to what an edit has made.
     let base = edits.layers?.base
+    let isPart = base.map { part?.isPart(of: $0) == true } == true
+    // A part without a place in the base value is added to what an edit has made.
     let isPlaced = !isPart || base.map { part?.fits(in: $0) == true } == true
     let settlements = isPlaced ? settlements : edits.settlementCount
     let isJoined = isPart && edits.layers?.hasSettled(after: settlements) == false
@@ -96,11 +96,14 @@ extension StoreMachine {
   /// restore one; -1 if none is certain.
   private var oldestSettlement: Int { committed.yields.isEmpty ? settlementOfAllRuns : -1 }
 
-  /// The number of settled edits that every result contains, if a run of a further page is in flight.
+  /// The greatest number of settled edits that pages contain whose request was called and that lack a later edit;
+  /// -1 if there is no such run.
   private var partSettlement: Int {
-    if State.kind != .pages { return .max }
-    let hasPart = runs.records.contains { $0.isStarted && !Self.isAboutWhole($0) }
-    return hasPart ? settlementOfAllRuns : .max
+    guard State.kind == .pages, let layers = edits.layers else { return -1 }
+    return runs.records.reduce(-1) {
+      $1.payload.begunKind != nil && layers.hasSettled(after: $1.payload.settlements)
+        ? max($0, $1.payload.settlements) : $0
+    }
   }
 
   private var settlementOfAllRuns: Int {
@@ -141,7 +144,7 @@ extension StoreMachine {
   mutating func beginComputation() -> Edits.Layers.Computation? {
     guard let layers = edits.layers else { return nil }
     access?.isComputing = true
-    return layers.computation(oldest: oldestSettlement, part: partSettlement)
+    return layers.computation(oldest: oldestSettlement, placed: partSettlement)
   }
 
   /// Takes the results of a computation, unless the edits have changed the store since. What the
