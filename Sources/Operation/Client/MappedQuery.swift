@@ -68,10 +68,10 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
       let (store, rules) = client.storeAndRules(for: base)
       store.noteRead()
       let value = try await value(of: store, by: rules, in: context, continuation)
-      if store.mayReturnOld(by: rules) { _ = context.valueForRun(of: store) }
+      _ = context.valueForRun(of: store)
       let (newest, version) = store.versionForRun
       _ = client.hub.note(node, context.launch, reads: base.path, at: version)
-      return newest ?? value
+      return store.isInvalidated ? value : newest ?? value
     } catch {
       throw failure(error)
     }

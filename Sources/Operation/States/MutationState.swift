@@ -4,8 +4,8 @@ public import FoundationEssentials
 ///
 /// Of overlapping calls the state displays the one that was started last. The others end in the
 /// history only. If that one is cancelled, the state displays what it would without it: the result of
-/// the call before, if that has ended meanwhile. Calls in a ``OperationRequest/serialized(in:)`` scope
-/// do not overlap.
+/// the call before, if that has ended meanwhile and nothing was called or set since. Calls in a
+/// ``OperationRequest/serialized(in:)`` scope do not overlap.
 public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error>:
   ValueInitializedState
 {

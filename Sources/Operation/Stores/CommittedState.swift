@@ -1,3 +1,5 @@
+import Synchronization
+
 /// The confirmed state of a store, what its runs have yielded, and what changes have replaced.
 ///
 /// This is the only code that changes a state, so that nothing that a change replaces is released
@@ -16,8 +18,9 @@ struct CommittedState<State: OperationState>: Sendable {
   private(set) var yields: [YieldedResult<State>] = []
   /// The number of final results, writes and resets.
   private(set) var resultCount = 0
-  /// The number of final results, writes, resets and yields, and of times that the yields of a run were undone.
-  private(set) var changeCount = 0
+  /// Increases with each final result, write, reset and yield, and each time that the yields of a run are undone.
+  /// No other store had or has the same number: a reader that has noted it knows what it has read.
+  private(set) var changeCount = storeCount.add(1, ordering: .relaxed).newValue << 32
   /// The number of times that the yields of a run were undone.
   private(set) var undoneYieldCount = 0
   private var replaced = ReplacedValues<State>()
@@ -195,3 +198,6 @@ struct ReplacedValues<State: OperationState>: Sendable {
 
   mutating func append(_ value: some Sendable) { others.append(value) }
 }
+
+/// The number of states in the process.
+private let storeCount = Atomic(0)

@@ -177,6 +177,61 @@ import Testing
     #expect(try await client.ensure(mapped) == 12)
   }
 
+  @Test("A map of a store that was removed during the run is made again from the next store")
+  func mapOfRemovedStore() async throws {
+    let client = client()
+    let (gates, calls) = ([AsyncGate(), AsyncGate()], Counter())
+    let base = Query<Int, any Error>(path: ["numbers"]) { _ in
+      let call = calls.increment()
+      await gates[call - 1].wait()
+      return call
+    }
+    let mapped = base.map { $0 + 10 }
+    let first = Task { try await client.ensure(mapped) }
+    await Settled.when { calls.value == 1 }
+    client.clearStore(with: base.path)
+    gates[0].open()
+    #expect(try await first.value == 11)
+    gates[1].open()
+    #expect(try await client.fetch(base) == 2)
+    #expect(client.store(for: mapped).isStale)
+    #expect(try await client.ensure(mapped) == 12)
+  }
+
+  @Test("What an older run sets after the newest value is no value for a run that reads a map")
+  func olderAfterNewest() async throws {
+    let client = client()
+    let (hands, calls) = (OverlappingYieldTests.Hands(), Counter())
+    let base = Query<String, any Error>(path: ["base"]) { _, yields in
+      try await hands.take(calls.increment(), yields)
+    }
+    let reader = Query<String, any Error>(path: ["reader"]) { context in
+      try await context.ensure(base.map { "<\($0)>" })
+    }
+    let store = client.store(for: base)
+    let old = Task { try await client.fetch(base) }
+    await hands.has(1)
+    client.invalidate(base)
+    let new = Task { try await client.ensure(reader) }
+    await hands.has(2)
+    let subscription = store.subscribe { event in
+      if case .stateChanged(let state) = event, state.currentValue == "new" {
+        hands.yield(1, "old")
+      }
+    }
+    hands.end(2, "new")
+    #expect(try await new.value == "<new>")
+    #expect(store.currentValue == "old" && store.isStale)
+    hands.end(1, "old")
+    _ = try await old.value
+    await hands.has(3)
+    hands.end(3, "newest")
+    await store.settles { $0.currentValue == "newest" }
+    await clock.settle()
+    #expect(try await client.ensure(reader) == "<newest>")
+    subscription.cancel()
+  }
+
   @Test("A restart of a map has its query called again, though that is observed and hangs")
   func restartOfMap() async throws {
     let client = client()

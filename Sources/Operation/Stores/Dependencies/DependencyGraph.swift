@@ -162,8 +162,6 @@ struct DependencyGraph: Sendable {
   /// removed paths reads the path.
   mutating func remove(_ path: OperationPath) {
     guard let number = numbers[path] else { return }
-    // What another store on the path has is not what was read, whatever its version is.
-    for reader in nodes[number].readers { nodes[reader].forgetStore(of: number) }
     nodes[number].isRemoved = true
     if !isNeeded(number) { removeEdges(takeSettledEdges(of: number), of: number) }
   }
@@ -223,14 +221,6 @@ extension DependencyGraph {
     var currentReads: [Set<Int>] {
       if runs.isEmpty { return [settled.reads] }
       return runs.values.filter { $0.task?.progress.isCancelled != true }.map { $0.reads }
-    }
-
-    /// Notes that the store that was read is gone. From now on its version is -1, which no value has.
-    mutating func forgetStore(of other: Int) {
-      if settled.versions[other] != nil { settled.versions[other] = -1 }
-      for run in runs.keys where runs[run]?.versions[other] != nil {
-        runs[run]?.versions[other] = -1
-      }
     }
 
     func hasEdge(to other: Int) -> Bool {
