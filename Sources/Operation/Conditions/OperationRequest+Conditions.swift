@@ -1,5 +1,3 @@
-import ReactiveStreams
-
 extension StatefulOperationRequest {
   /// Runs the request when a condition becomes satisfied, if its store is stale and has subscribers.
   ///
@@ -74,21 +72,16 @@ extension OperationRunSpecification {
   /// Starts a run whenever the condition becomes satisfied, if the store is stale or `evenIfFresh` is `true`.
   fileprivate func trigger(evenIfFresh: Bool) -> RerunTrigger {
     { context, request in
-      // One thread evaluates the condition at a time, and again for what has changed meanwhile: so a result is
-      // never older than the one before it.
-      let changes = Broadcast<Void>()
-      let last = LastElement<Bool>()
-      let evaluations = changes.subscribe {
-        let isSatisfied = isSatisfied(in: context)
-        // The first result is no edge.
-        let isEdge = isSatisfied && last.value == false
-        last.set(isSatisfied)
-        if isEdge { request.store?.rerun(by: request.rules, onlyIfStale: !evenIfFresh) }
+      let edge = ConditionEdge()
+      let check = { @Sendable in
+        edge.check({ isSatisfied(in: context) }) {
+          request.store?.rerun(by: request.rules, onlyIfStale: !evenIfFresh)
+        }
       }
-      let subscription = subscribe(in: context) { changes.send(()) }
+      let subscription = subscribe(in: context, onChange: check)
       // After the subscription, so that no change before it is taken for one after it.
-      changes.send(())
-      return .combined(subscription, evaluations)
+      check()
+      return subscription
     }
   }
 }
