@@ -69,9 +69,10 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
       store.noteRead()
       let value = try await value(of: store, by: rules, in: context, continuation)
       _ = context.valueForRun(of: store)
-      let (newest, version) = store.versionForRun
+      let (newest, version, isInvalidated) = store.versionForRun
       _ = client.hub.note(node, context.launch, reads: base.path, at: version)
-      return store.isInvalidated ? value : newest ?? value
+      // An older run can have set it after the value that this run has waited for.
+      return isInvalidated ? value : newest ?? value
     } catch {
       throw failure(error)
     }

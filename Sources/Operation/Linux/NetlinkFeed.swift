@@ -13,12 +13,9 @@ final class NetlinkFeed: Sendable {
 
   init(_ openSocket: @escaping @Sendable () -> Int32) { self.openSocket = openSocket }
 
-  /// Returns the present status.
-  func measure() -> Status { (try? ask()) ?? unobservableStatus() }
-
-  /// Asks on a socket of its own, which receives no notifications.
-  private func ask() throws(SystemError) -> Status {
-    try NetlinkSocket(openSocket(), groups: 0).ask()
+  /// Returns the present status, asked for on a socket of its own.
+  func measure() -> Status {
+    (try? NetlinkSocket(openSocket(), groups: 0).ask()) ?? unobservableStatus()
   }
 
   /// Calls `notify` with the present status, and on a queue with each later one, until the
@@ -26,11 +23,13 @@ final class NetlinkFeed: Sendable {
   func begin(_ notify: @escaping @Sendable (Status) -> Void) -> OperationSubscription {
     do throws(SystemError) {
       let socket = try NetlinkSocket(openSocket(), groups: NetlinkSocket.changes)
-      // After the socket was opened, which is notified of what changes meanwhile. Before the thread starts, or
-      // it could report a later status first.
-      notify(try ask())
+      // Opened now: later, the process may have no descriptor left.
+      let answers = try NetlinkSocket(openSocket(), groups: 0)
+      // After the first socket was opened, which is notified of what changes meanwhile. Before the thread
+      // starts, or it could report a later status first.
+      notify(try answers.ask())
       let poll = try DescriptorPoll([socket.descriptor], for: POLLIN) { [self] _, _ in
-        read(socket, notify)
+        read(socket, answers, notify)
       }
       return OperationSubscription { poll.end() }
     } catch {
@@ -39,15 +38,17 @@ final class NetlinkFeed: Sendable {
     }
   }
 
-  /// Asks again after what has arrived; returns `false` if the socket has failed.
+  /// Asks again after what has arrived; returns `false` if a socket has failed. One whose answer is late is not
+  /// used any more, because the answer could be taken for the next one.
   private func read(
-    _ socket: NetlinkSocket, _ notify: @escaping @Sendable (Status) -> Void
+    _ socket: NetlinkSocket, _ answers: NetlinkSocket,
+    _ notify: @escaping @Sendable (Status) -> Void
   ) -> Bool {
     // On a queue: a thread that cancels waits for this one, and may be what a handler waits for.
     do throws(SystemError) {
       if try socket.readNotifications() {
-        let status = try? ask()
-        queue.async { [self] in notify(status ?? unobservableStatus()) }
+        let status = try answers.ask()
+        queue.async { notify(status) }
       }
       return true
     } catch {

@@ -32,7 +32,8 @@ public final class NetlinkNetworkObserver: NetworkObserver {
   /// Calls `handler` with each later change, on a queue of the observer, or on the thread of the
   /// first subscriber.
   ///
-  /// The first subscriber waits for the answer of the kernel, for one second at most.
+  /// The first subscriber waits for the answer of the kernel, for one second at most, as does the end of the
+  /// last subscription while the kernel is asked after a change.
   public func subscribe(
     _ handler: @escaping @Sendable (NetworkConnectionStatus) -> Void
   ) -> OperationSubscription { status.subscribe(handler) }

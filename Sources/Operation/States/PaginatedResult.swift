@@ -40,9 +40,10 @@ enum PagePlace<PageID: Hashable & Sendable>: Sendable, Equatable {
   case initial
   /// They replace the pages with their identifiers. The others are dropped.
   case present
-  /// They follow the page with this identifier, or are dropped if that has been removed.
+  /// They replace the pages with their identifiers. Others follow the page with this identifier, or are dropped
+  /// if that has been removed.
   case after(PageID)
-  /// They precede the page with this identifier, or are dropped if that has been removed.
+  /// The same, but others precede the page with this identifier.
   case before(PageID)
 }
 

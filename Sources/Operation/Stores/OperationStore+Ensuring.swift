@@ -84,9 +84,10 @@ extension OperationStore {
   /// The value, for a run of another request.
   var valueForRun: State.StateValue { commit(as: .note) { $0.readForRun() } }
 
-  /// The value that the runs of other requests read, and its ``StoreMachine/confirmedVersion``.
-  var versionForRun: (value: State.StateValue, version: Int) {
-    read { ($0.confirmedValue, $0.confirmedVersion) }
+  /// The value that the runs of other requests read, its ``StoreMachine/confirmedVersion``, and whether it is
+  /// invalidated.
+  var versionForRun: (value: State.StateValue, version: Int, isInvalidated: Bool) {
+    read { ($0.confirmedValue, $0.confirmedVersion, $0.isVisiblyInvalidated) }
   }
 
   private static func isEmptyList(_ value: State.StateValue) -> Bool {

@@ -102,7 +102,7 @@ import Testing
       let log = EventLog<Status>()
       let subscription = observer.subscribe { log.append($0) }
       #expect(observer.currentStatus == .disconnected)
-      #expect(ledger.openCount == 1)
+      #expect(ledger.openCount == 2, "one for the notifications, and one for the status")
       try namespace.set(NetworkNamespace.peer, up: true)
       await log.wait(for: 1)
       #expect(log.values == [.connected])

@@ -122,6 +122,33 @@ private final class Feed: Sendable {
     #expect(feed.log.all == ["start", "end"] && observed.subscriberCount == 0)
   }
 
+  @Test(
+    "A subscriber that comes while the feed ends starts it again, also if it leaves during the start",
+    arguments: [false, true])
+  func changeMeanwhile(leavesDuringStart: Bool) {
+    let (log, later) = (Recorder<String>(), Recorder<OperationSubscription>())
+    let held = Monitor<ObservedValue<Int>?>(nil)
+    let observed = ObservedValue<Int>(
+      0,
+      feed: { _ in
+        log.append("start")
+        if leavesDuringStart { later.all.first?.cancel() }
+        return OperationSubscription {
+          log.append("end")
+          if later.count == 0 { held.value.map { later.append($0.subscribe { _ in }) } }
+        }
+      })
+    held.update { $0 = observed }
+    observed.subscribe { _ in }.cancel()
+    #expect(observed.subscriberCount == (leavesDuringStart ? 0 : 1))
+    if !leavesDuringStart {
+      #expect(log.all == ["start", "end", "start"])
+      later.all[0].cancel()
+    }
+    #expect(log.all == ["start", "end", "start", "end"])
+    held.update { $0 = nil }
+  }
+
   @Test("With threads that subscribe and cancel, the feed starts and ends equally often")
   func threads() async {
     let observed = observed()

@@ -148,6 +148,49 @@ import Testing
     #expect(store.confirmedValue.map(\.value) == ["0v0", "1w"])
   }
 
+  @Test("The initial page takes the place of no other page when an edit has removed it meanwhile")
+  func removedInitialPage() async throws {
+    let store = try await numbers(PageServer())
+    let end = Latch()
+    let other = OperationClient(defaults: .quiet()).store(
+      for: Query<Int, any Error>(path: ["other"]) { _ in
+        await end.wait()
+        return 0
+      })
+    let task = store.runTask()
+    task.schedule(after: other.runTask())
+    let fetch = Task { try await task.runIfNeeded() }
+    await Settled.when { task.hasStarted }
+    store.currentValue = .written(0...1)
+    await store.optimistically {
+      $0.remove(id: 0)
+    } while: {
+    }
+    #expect(store.currentValue.ids == [1])
+    end.open()
+    _ = try await fetch.value
+    #expect(store.currentValue.map(\.value) == ["0v0", "1w"])
+  }
+
+  @Test("A fetch of all pages in flight leaves the edits in their order")
+  func orderDuringFetch() async throws {
+    let server = PageServer()
+    let store = try await numbers(server, there: 0...0)
+    let long = await pendingEdit(of: store)
+    await store.confirm("a")
+    server.close()
+    let all = Task { try? await store.fetchAllPages() }
+    await server.pending(1)
+    await store.confirm("b")
+    #expect(store.currentValue.map(\.value) == ["0v0~ab"])
+    all.cancel()
+    _ = await all.value
+    #expect(store.currentValue.map(\.value) == ["0v0~ab"])
+    server.open()
+    long.end.open()
+    await long.work.value
+  }
+
   @Test("A page that replaces one without its neighbour gets the edit that was confirmed meanwhile")
   func replacedPage() async throws {
     let server = PageServer()

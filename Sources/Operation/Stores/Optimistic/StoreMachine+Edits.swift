@@ -81,7 +81,9 @@ extension StoreMachine {
     // A part without a place in the base value is added to what an edit has made.
     let isPlaced = !isPart || base.map { part?.fits(in: $0) == true } == true
     let settlements = isPlaced ? settlements : edits.settlementCount
-    let isJoined = isPart && edits.layers?.hasSettled(after: settlements) == false
+    let hasAllEdits = edits.layers?.hasSettled(after: settlements) == false
+    // An edit may have removed the page that it would replace.
+    let isJoined = isPart && hasAllEdits && part?.isPart(of: state.currentValue) == true
     let view = edits
     committed.change { state in
       if !isJoined { state = view.withBaseValue(state) }
@@ -89,20 +91,21 @@ extension StoreMachine {
     }
     release(base)
     let value = state.currentValue
-    edits.edited?.layers.land(value, after: settlements, isWhole: !isPart || isJoined)
+    edits.edited?.layers.land(value, after: settlements, isWhole: !isPart || hasAllEdits)
   }
 
   /// The number of edits that were settled when the oldest run began that may still return a value, or
   /// restore one; -1 if none is certain.
   private var oldestSettlement: Int { committed.yields.isEmpty ? settlementOfAllRuns : -1 }
 
-  /// The greatest number of settled edits that pages contain whose request was called and that lack a later edit;
-  /// -1 if there is no such run.
+  /// The greatest number of settled edits that a further page contains whose request was called and that lacks a
+  /// later edit; -1 if there is none.
   private var partSettlement: Int {
     guard State.kind == .pages, let layers = edits.layers else { return -1 }
     return runs.records.reduce(-1) {
-      $1.payload.begunKind != nil && layers.hasSettled(after: $1.payload.settlements)
-        ? max($0, $1.payload.settlements) : $0
+      let settlements = $1.payload.settlements
+      let isPart = $1.payload.begunKind != nil && !Self.isAboutWhole($1)
+      return isPart && layers.hasSettled(after: settlements) ? max($0, settlements) : $0
     }
   }
 

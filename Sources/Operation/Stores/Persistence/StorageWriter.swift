@@ -89,8 +89,6 @@ final class StorageWriter: Sendable {
   private func wake() { if let batch = machine.withLock({ $0.timerEnded() }) { write(batch) } }
 
   private func write(_ batch: StorageWriterMachine.Batch) {
-    // A timer that a flush has overtaken would retain the storage, and its lock file, until it ends.
-    for timer in batch.timers { timer.cancel() }
     // No detached task: it makes its reports to the handler of the caller.
     Task(executorPreference: clock.executor) { [self] in
       var isSuccess = true
