@@ -8,8 +8,8 @@ public import ReactiveStreams
 /// as in some sandboxes, the observer reports that once, as an `OperationIssue` of the kind
 /// `unobservableNetwork`, and the status is connected.
 ///
-/// One socket is open, and one thread waits for it, while there are subscribers. The observer asks for the
-/// status on another one, which it closes after the answer. The messages are those of
+/// While there are subscribers, two sockets are open: one thread waits for the notifications of the first, and
+/// asks for the status on the second. The messages are those of
 /// [rtnetlink(7)](https://man7.org/linux/man-pages/man7/rtnetlink.7.html).
 public final class NetlinkNetworkObserver: NetworkObserver {
   /// The observer of this process.
@@ -32,8 +32,8 @@ public final class NetlinkNetworkObserver: NetworkObserver {
   /// Calls `handler` with each later change, on a queue of the observer, or on the thread of the
   /// first subscriber.
   ///
-  /// The first subscriber waits for the answer of the kernel, for one second at most, as does the end of the
-  /// last subscription while the kernel is asked after a change.
+  /// The first subscriber waits for the answer of the kernel, for one second at most, as does the
+  /// cancellation of the last subscription while the kernel is asked after a change.
   public func subscribe(
     _ handler: @escaping @Sendable (NetworkConnectionStatus) -> Void
   ) -> OperationSubscription { status.subscribe(handler) }
