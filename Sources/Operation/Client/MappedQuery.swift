@@ -68,10 +68,11 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
       let (store, rules) = client.storeAndRules(for: base)
       store.noteRead()
       let value = try await value(of: store, by: rules, in: context, continuation)
+      // It notes that this run reads a value that is invalidated.
       _ = context.valueForRun(of: store)
       let (newest, version, isInvalidated) = store.versionForRun
       _ = client.hub.note(node, context.launch, reads: base.path, at: version)
-      // An older run can have set it after the value that this run has waited for.
+      // The newest value can be that of an older run, which has ended after the one that this run has awaited.
       return isInvalidated ? value : newest ?? value
     } catch {
       throw failure(error)

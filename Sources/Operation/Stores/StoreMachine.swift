@@ -30,8 +30,8 @@ struct StoreMachine<State: OperationState>: DeliveryMachine {
     var invalidationCount = 0
     /// Whether the run was the first of the whole value since the last invalidation.
     var isAnswer = false
-    /// What the request was called for; `nil` if that was not noted: before the call, and if there were no edits
-    /// then, and the pages were those that the run was scheduled for.
+    /// The pages that the request was called for. `nil` before the call, and where it need not be noted: there
+    /// were no edits, and the pages are those that the run was scheduled for.
     var begunKind: PaginatedRunKind?
     /// The number of optimistic edits that were settled before the request was called.
     var settlements = 0

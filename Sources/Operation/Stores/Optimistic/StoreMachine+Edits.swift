@@ -96,7 +96,10 @@ extension StoreMachine {
 
   /// The number of edits that were settled when the oldest run began that may still return a value, or
   /// restore one; -1 if none is certain.
-  private var oldestSettlement: Int { committed.yields.isEmpty ? settlementOfAllRuns : -1 }
+  private var oldestSettlement: Int {
+    if !committed.yields.isEmpty { return -1 }
+    return runs.records.reduce(.max) { $1.isStarted ? min($0, $1.payload.settlements) : $0 }
+  }
 
   /// The greatest number of settled edits that a further page contains whose request was called and that lacks a
   /// later edit; -1 if there is none.
@@ -104,13 +107,10 @@ extension StoreMachine {
     guard State.kind == .pages, let layers = edits.layers else { return -1 }
     return runs.records.reduce(-1) {
       let settlements = $1.payload.settlements
+      // Where the kind was not noted, there were no edits that the page can contain.
       let isPart = $1.payload.begunKind != nil && !Self.isAboutWhole($1)
       return isPart && layers.hasSettled(after: settlements) ? max($0, settlements) : $0
     }
-  }
-
-  private var settlementOfAllRuns: Int {
-    runs.records.reduce(.max) { $1.isStarted ? min($0, $1.payload.settlements) : $0 }
   }
 }
 
