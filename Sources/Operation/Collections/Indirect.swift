@@ -23,6 +23,11 @@ indirect enum Indirect<Value> {
 
   /// Whether there is no value; cheaper than a comparison of the value with `nil`.
   var isNil: Bool { if case .none = self { true } else { false } }
+
+  /// Returns a part of the value; cheaper than an optional chain.
+  func map<Part>(_ part: (Value) -> Part) -> Part? {
+    if case .some(let value) = self { part(value) } else { nil }
+  }
 }
 
 extension Indirect: Sendable where Value: Sendable {}

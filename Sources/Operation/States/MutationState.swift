@@ -7,7 +7,7 @@ public import FoundationEssentials
 /// the call before, if that has ended meanwhile and nothing was called or set since. Calls in a
 /// ``OperationRequest/serialized(in:)`` scope do not overlap.
 public struct MutationState<Arguments: Sendable, Value: Sendable, Failure: Error>:
-  ValueInitializedState
+  ValueInitializedState, StampedState
 {
   /// The value of the last call; `nil` until there is one.
   public typealias StateValue = Value?

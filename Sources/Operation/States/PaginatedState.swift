@@ -6,7 +6,7 @@ public import FoundationEssentials
 /// the active runs before them. While the state has no page, every run fetches the initial page,
 /// and joins the active run that does.
 public struct PaginatedState<PageID: Hashable & Sendable, PageValue: Sendable, Failure: Error>:
-  ValueInitializedState
+  ValueInitializedState, StampedState
 {
   /// The pages.
   public typealias StateValue = PaginatedPages<PageID, PageValue>

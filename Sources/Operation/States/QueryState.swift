@@ -1,7 +1,7 @@
 public import FoundationEssentials
 
 /// The state of a query: the value that was fetched or set last, and the active runs.
-public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState {
+public struct QueryState<Value: Sendable, Failure: Error>: ValueInitializedState, StampedState {
   /// The fetched value; `nil` until there is one.
   public typealias StateValue = Value?
   /// The type of the value that one run returns.

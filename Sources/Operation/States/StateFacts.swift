@@ -34,29 +34,28 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
 
   /// The value that the state began with; `nil` if that was an empty one.
   var initial: Value? {
-    get { extras?.initial }
+    get { _extras.map { $0.initial } ?? nil }
     set { change { $0.initial = newValue } }
   }
-  var error: Failure? { extras?.error }
-  var errorDate: Date? { extras?.errorDate }
-  var errorCount: Int { extras?.errorCount ?? 0 }
-  var errorStamp: ValueStamp { extras?.errorStamp ?? .initial }
+  var error: Failure? { _extras.map { $0.error } ?? nil }
+  var errorDate: Date? { _extras.map { $0.errorDate } ?? nil }
+  var errorCount: Int { _extras.map { $0.errorCount } ?? 0 }
+  var errorStamp: ValueStamp { _extras.map { $0.errorStamp } ?? .initial }
   /// Whether a saved value is being loaded.
   var isRestoring: Bool {
-    get { extras?.isRestoring ?? false }
+    get { _extras.map { $0.isRestoring } ?? false }
     set { if newValue != isRestoring { change { $0.isRestoring = newValue } } }
   }
 
   /// Whether the value is only that of optimistic edits whose work is in flight.
   var isUnconfirmed: Bool {
-    get { extras?.isUnconfirmed ?? false }
+    get { _extras.map { $0.isUnconfirmed } ?? false }
     set { if newValue != isUnconfirmed { change { $0.isUnconfirmed = newValue } } }
   }
 
   private mutating func change(_ body: (inout Extras) -> Void) {
-    var extras = extras ?? Extras()
-    body(&extras)
-    self.extras = extras
+    if _extras.isNil { extras = Extras() }
+    body(&extras!)
   }
 
   /// Takes in a saved value, which is older than anything else.
@@ -123,10 +122,6 @@ protocol StampedState {
   associatedtype FactFailure: Error
   var facts: StateFacts<FactValue, FactFailure> { get set }
 }
-
-extension QueryState: StampedState {}
-extension MutationState: StampedState {}
-extension PaginatedState: StampedState {}
 
 extension StampedState {
   fileprivate var stamp: ValueStamp { facts.stamp }
