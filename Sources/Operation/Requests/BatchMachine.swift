@@ -68,14 +68,11 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   mutating func cancel(
     _ id: OperationTaskID, of key: Key
   ) -> (waiter: Waiter?, abandoned: Task<Void, Never>?, released: Entry?) {
-    let (waiting, entry) = Self.remove(id, of: key, from: &pending)
-    if let waiting {
-      if pending.isEmpty { isDue = false }
-      return (waiting, nil, entry)
-    }
+    let (collected, entry) = Self.remove(id, of: key, from: &pending)
+    if pending.isEmpty { isDue = false }
+    if let collected { return (collected, nil, entry) }
     let (loading, loadingEntry) = Self.remove(id, of: key, from: &batch)
-    guard let loading else { return (nil, nil, nil) }
-    return (loading, batch.isEmpty ? task : nil, loadingEntry)
+    return (loading, loading != nil && batch.isEmpty ? task : nil, loadingEntry)
   }
 
   /// Stores the task that loads a batch. Returns whether to cancel it: no waiter of the batch is left.
