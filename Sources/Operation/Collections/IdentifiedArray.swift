@@ -92,14 +92,15 @@ public struct IdentifiedArray<ID: Hashable, Element: Identifiable> where Element
   }
 
   /// Changes the element at a position of the array, but not its identifier.
-  mutating func update(at index: Int, _ change: (inout Element) -> Void) {
+  mutating func update<Output>(at index: Int, _ change: (inout Element) -> Output) -> Output {
     if isShort { return change(&short[index]) }
-    updateTable { $0.update(at: $0.elements.slot(at: index), change) }
+    return updateTable { $0.update(at: $0.elements.slot(at: index), change) }
   }
 
   /// Changes the element with an identifier, if there is one, but not its identifier.
-  mutating func update(id: ID, _ change: (inout Element) -> Void) {
-    if let index = index(id: id) { update(at: index, change) }
+  @discardableResult
+  mutating func update<Output>(id: ID, _ change: (inout Element) -> Output) -> Output? {
+    index(id: id).map { update(at: $0, change) }
   }
 
   /// Removes the element with an identifier, and returns it; `nil` if there is none.

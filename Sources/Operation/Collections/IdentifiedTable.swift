@@ -21,7 +21,7 @@ struct IdentifiedTable<ID: Hashable, Element: Identifiable> where Element.ID == 
   func slot(of id: ID) -> Int? { slots[id] }
 
   /// Changes the element in a slot, but not its identifier.
-  mutating func update(at slot: Int, _ change: (inout Element) -> Void) {
+  mutating func update<Output>(at slot: Int, _ change: (inout Element) -> Output) -> Output {
     elements.update(at: slot, change)
   }
 

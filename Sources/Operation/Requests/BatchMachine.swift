@@ -87,8 +87,7 @@ struct BatchMachine<Key: Hashable & Sendable, Waiter: Sendable>: Sendable {
   private static func remove(
     _ id: OperationTaskID, of key: Key, from entries: inout IdentifiedArrayOf<Entry>
   ) -> (waiter: Waiter?, entry: Entry?) {
-    var waiter: Waiter?
-    entries.update(id: key) { waiter = $0.waiters.remove(id) }
+    let waiter = entries.update(id: key) { $0.waiters.remove(id) } ?? nil
     let isLast = entries[id: key]?.waiters.count == 0
     return (waiter, isLast ? entries.remove(id: key) : nil)
   }

@@ -27,7 +27,7 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
   }
 
   private struct Queue: Sendable {
-    private(set) var turns = IdentifiedArrayOf<Turn>()
+    var turns = IdentifiedArrayOf<Turn>()
     /// The number of runs with each limit.
     private var limits: [Int: Int] = [:]
 
@@ -38,12 +38,6 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
       limits[limit, default: 0] += 1
     }
 
-    mutating func setWaiter(_ waiter: Waiter, of index: Int) -> Waiter? {
-      var replaced: Waiter?
-      turns.update(at: index) { replaced = exchange(&$0.waiter, with: waiter) }
-      return replaced
-    }
-
     mutating func remove(at place: Int) -> Departure {
       // The removed run may be a current one. Those have no waiters.
       let firstQueued = limit - 1
@@ -52,7 +46,7 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
       if limits[turn.limit] == 0 { limits[turn.limit] = nil }
       var departure = Departure(run: turn.run, own: turn.waiter)
       for index in (0..<min(limit, turns.count)).dropFirst(firstQueued) {
-        turns.update(at: index) { turn in turn.waiter.take().map { departure.next.append($0) } }
+        turns.update(at: index) { $0.waiter.take() }.map { departure.next.append($0) }
       }
       return departure
     }
@@ -83,7 +77,7 @@ struct SerialQueuesMachine<Waiter: Sendable>: Sendable {
   mutating func wait(for id: OperationTaskID, in scope: SerialScope, waiter: Waiter) -> Waiter? {
     guard let queue = scopes[scope], let index = queue.turns.index(id: id), index >= queue.limit
     else { return waiter }
-    return scopes[scope]?.setWaiter(waiter, of: index)
+    return scopes[scope]?.turns.update(at: index) { exchange(&$0.waiter, with: waiter) }
   }
 
   /// Removes a run from its queue, wherever it is.
