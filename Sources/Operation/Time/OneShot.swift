@@ -18,13 +18,11 @@ final class OneShot<Value: Sendable>: Sendable {
 
   /// Sets the value. Later calls have no effect.
   func finish(_ value: Value) {
-    let waiter = state.withLock { state -> CheckedContinuation<Value, Never>? in
-      if case .finished = state { return nil }
-      defer { state = .finished(value) }
-      if case .waiting(let waiter) = state { return waiter }
-      return nil
+    let old = state.withLock { state in
+      if case .finished = state { return State.finished(value) }
+      return exchange(&state, with: .finished(value))
     }
-    waiter?.resume(returning: value)
+    if case .waiting(let waiter) = old { waiter.resume(returning: value) }
   }
 
   /// Waits for the value.
