@@ -195,8 +195,7 @@ extension MutationState {
   public mutating func finishFetchTask(_ task: OperationTask<Value, Failure>) {
     guard removeActive(task) else { return }
     if let old = overlap.end(task.id) { replacedValues.append(old) }
-    if attempts.index(id: task.id) != nil { activeAttemptCount -= 1 }
-    attempts.update(id: task.id) { $0.isActive = false }
+    if attempts.update(id: task.id, { $0.isActive = false }) != nil { activeAttemptCount -= 1 }
     removeOldAttempts()
     guard let arguments = Self.arguments(of: task) else { return }
     if let latestEnded {

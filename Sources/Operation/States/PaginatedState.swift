@@ -238,9 +238,8 @@ extension PaginatedState {
   /// Replaces the page with the same identifier, or inserts the page at an offset from another one if that is in
   /// the state. Otherwise the page is dropped.
   private mutating func store(_ page: Page, beside neighbour: PageID? = nil, offset: Int = 0) {
-    if let old = facts.value[id: page.id] {
+    if let old = facts.value.update(id: page.id, { exchange(&$0, with: page) }) {
       replacedValues.append(old)
-      facts.value[id: page.id] = page
     } else if let neighbour, let index = facts.value.index(id: neighbour) {
       facts.value.insert(page, at: index + offset)
     }
