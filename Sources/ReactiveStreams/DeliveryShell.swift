@@ -43,20 +43,16 @@ package final class DeliveryShell<Machine: DeliveryMachine>: DeliveryDrainer {
   }
 
   /// Adds a subscriber in a transition that returns its identifier.
-  ///
-  /// - Parameter onCancel: Called after the subscriber was removed.
   package func subscribe(
     _ handler: @escaping @Sendable (Machine.Event) -> Void,
     by transition: (inout Machine, Subscriber<Machine.Event>) -> UInt64 = {
       $0.deliveries.subscribe($1)
-    },
-    onCancel: @escaping @Sendable () -> Void = {}
+    }
   ) -> OperationSubscription {
     let subscriber = Subscriber(handler)
     let id = commit { transition(&$0, subscriber) }
     return OperationSubscription { [self] in
       withExtendedLifetime(withLock { $0.deliveries.unsubscribe(id) }) {}
-      onCancel()
     }
   }
 }

@@ -49,9 +49,9 @@ final class ObservedValue<Value: Sendable & Equatable>: Sendable {
 
   /// Calls `handler` with each later change.
   func subscribe(_ handler: @escaping @Sendable (Value) -> Void) -> OperationSubscription {
-    let subscription = shell.subscribe(handler, onCancel: { [self] in startOrEndFeed() })
-    startOrEndFeed()
-    return subscription
+    defer { startOrEndFeed() }
+    return .combined(
+      shell.subscribe(handler), OperationSubscription { [self] in startOrEndFeed() })
   }
 
   private func startOrEndFeed() {
