@@ -130,18 +130,15 @@ private struct SlotNode<Element> {
 
   /// Returns the slot of the element at an index.
   func slot(at index: Int, _ height: Int) -> Int {
-    var (rest, position) = (index, 0)
-    if height == 0 {
-      while rest > 0 || slots[position] == nil {
-        if slots[position] != nil { rest -= 1 }
-        position += 1
-      }
-      return position
+    func count(at position: Int) -> Int {
+      height > 0 ? children[position].count : slots[position] == nil ? 0 : 1
     }
-    while rest >= children[position].count {
-      rest -= children[position].count
+    var (rest, position) = (index, 0)
+    while rest >= count(at: position) {
+      rest -= count(at: position)
       position += 1
     }
+    if height == 0 { return position }
     return position * Self.slotCount(height - 1) + children[position].slot(at: rest, height - 1)
   }
 
