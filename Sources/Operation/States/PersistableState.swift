@@ -19,7 +19,8 @@ public protocol PersistableState<SavedValue>: OperationState {
   mutating func setRestoring(_ isRestoring: Bool)
   /// Displays a saved value with the date at which it was fetched, and counts it as an update.
   ///
-  /// A store calls this only while nothing was fetched or set. A failure remains.
+  /// A store calls this only while nothing was fetched or set. A failure remains. The date is `distantPast`
+  /// for a value that only edits have made.
   mutating func restore(_ value: SavedValue, from date: Date)
   /// Completes a saved value before it is restored. The store calls it with no lock held.
   static func prepare(saved value: inout SavedValue, in context: OperationContext)

@@ -58,12 +58,12 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
     body(&extras!)
   }
 
-  /// Takes in a saved value, which is older than anything else.
+  /// Takes in a saved value, which is older than anything else. In the distant past it has no date.
   mutating func restore(_ value: Value, from date: Date) {
     self.value = value
     valueCount += 1
     stamp = .next()
-    valueDate = date
+    valueDate = date == .distantPast ? nil : date
   }
 
   /// Takes in that `value` has been changed.

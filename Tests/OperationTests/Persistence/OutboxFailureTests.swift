@@ -169,6 +169,28 @@ struct OutboxFailureTests {
     try await client.flush()
   }
 
+  @Test("A new call follows saved ones, also if they were not listed and the clock was never set")
+  func unlistedCalls() async throws {
+    try await interruptCalls(["a", "b", "c"], in: storage)
+    let saved = Set(storage.entries.keys)
+    storage.failure = Refused()
+    let server = OutboxServer(waits: true)
+    let clock = ManualClock(now: Date(timeIntervalSince1970: 0))
+    let client = outboxProgram(storage, clock: clock)
+    let store = client.store(for: CreatePost(server: server).persisted())
+    let (_, call) = await issues {
+      let call = Task { try await store.mutate(with: "d") }
+      await server.arrivals.wait(for: 1)
+      return call
+    }
+    storage.failure = nil
+    try await client.flush()
+    #expect(storage.entries.count == 4)
+    #expect(storage.entries.keys.max().map(saved.contains) == false)
+    server.gate.open()
+    _ = try await call.value
+  }
+
   /// An element of a path that has no form of its own.
   private final class Key: Hashable, Sendable {
     static func == (lhs: Key, rhs: Key) -> Bool { lhs === rhs }
