@@ -118,22 +118,6 @@ struct DeliveryShellTests {
     #expect(count.value == 0)
   }
 
-  @Test("onCancel is called once, after the removal, with no lock held")
-  func onCancel() {
-    let counts = Recorder<Int>()
-    let count: @Sendable () -> Void = { [shell] in counts.record(shell.subscriberCount) }
-    let subscription = shell.subscribe({ _ in }, onCancel: count)
-    let other = subscribe()
-    let done = onThread {
-      subscription.cancel()
-      subscription.cancel()
-    }
-    #expect(done.wait())
-    #expect(counts.elements == [1])
-    other.cancel()
-    #expect(counts.elements == [1])
-  }
-
   @Test("A cancellation inside the handler's own call releases the handler after the call")
   func cancelInHandler() {
     let live = LiveCount()
