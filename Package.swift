@@ -15,6 +15,10 @@ let strict: [SwiftSetting] = [
 let library =
   strict + [.unsafeFlags(["-cross-module-optimization"], .when(configuration: .release))]
 
+// For programs that are built for release. Their code contains specialised code of all modules, and is compiled
+// again only after a change of a module that is listed.
+let modules: [Target.Dependency] = ["ReactiveStreams", "Operation", "SharingOperation"]
+
 let package = Package(
   name: "swift-operation",
   products: [
@@ -68,13 +72,11 @@ let package = Package(
       dependencies: ["Operation", "SignalChild", "KillChild", "TestSupport"],
       swiftSettings: strict),
     .executableTarget(
-      name: "storm", dependencies: ["SharingOperation"], path: "Tests/Storm", swiftSettings: strict),
+      name: "storm", dependencies: modules, path: "Tests/Storm", swiftSettings: strict),
     .testTarget(name: "StormTests", dependencies: ["storm"], swiftSettings: strict),
-    // All three modules: a release build specialises their code here, and compiles this again only after a
-    // change of a module that is listed.
     .executableTarget(
-      name: "benchmarks", dependencies: ["SharingOperation", "Operation", "ReactiveStreams"],
-      path: "Tests/Benchmarks", exclude: ["baseline.json"], swiftSettings: strict),
+      name: "benchmarks", dependencies: modules, path: "Tests/Benchmarks",
+      exclude: ["baseline.json"], swiftSettings: strict),
     .testTarget(
       name: "SharingOperationTests", dependencies: ["SharingOperation", "TestSupport"],
       swiftSettings: strict),

@@ -19,8 +19,7 @@ public protocol PersistableState<SavedValue>: OperationState {
   mutating func setRestoring(_ isRestoring: Bool)
   /// Displays a saved value with the date at which it was fetched, and counts it as an update.
   ///
-  /// A store calls this only while nothing was fetched or set. A failure remains. The date is `distantPast`
-  /// for a value that only edits have made.
+  /// A store calls this only while nothing was fetched or set. A failure remains.
   mutating func restore(_ value: SavedValue, from date: Date)
   /// Completes a saved value before it is restored. The store calls it with no lock held.
   static func prepare(saved value: inout SavedValue, in context: OperationContext)
@@ -32,8 +31,8 @@ extension PersistableState {
 }
 
 extension QueryState: PersistableState {
-  /// The value that was fetched or set last.
-  public var savedValue: Value? { facts.valueCount == 0 ? nil : facts.value }
+  /// The value that was fetched or set last, with later edits.
+  public var savedValue: Value? { facts.isSaved ? facts.value : nil }
   /// A Boolean value that indicates whether a saved value is being loaded.
   public var isRestoring: Bool { facts.isRestoring }
 
@@ -45,9 +44,7 @@ extension QueryState: PersistableState {
 
 extension PaginatedState: PersistableState {
   /// The pages, if some were fetched or set.
-  public var savedValue: PaginatedPages<PageID, PageValue>? {
-    facts.valueCount == 0 ? nil : facts.value
-  }
+  public var savedValue: PaginatedPages<PageID, PageValue>? { facts.isSaved ? facts.value : nil }
   /// A Boolean value that indicates whether saved pages are being loaded.
   public var isRestoring: Bool { facts.isRestoring }
 

@@ -53,17 +53,20 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
     set { if newValue != isUnconfirmed { change { $0.isUnconfirmed = newValue } } }
   }
 
+  /// Whether the value is saved. One that only edits have made was never fetched, and is not.
+  var isSaved: Bool { valueCount > 0 && (valueDate != nil || initial != nil) }
+
   private mutating func change(_ body: (inout Extras) -> Void) {
     if _extras.isNil { extras = Extras() }
     body(&extras!)
   }
 
-  /// Takes in a saved value, which is older than anything else. In the distant past it has no date.
+  /// Takes in a saved value, which is older than anything else.
   mutating func restore(_ value: Value, from date: Date) {
     self.value = value
     valueCount += 1
     stamp = .next()
-    valueDate = date == .distantPast ? nil : date
+    valueDate = date
   }
 
   /// Takes in that `value` has been changed.

@@ -4,7 +4,7 @@ public import FoundationEssentials
 public struct StorageEntry: Sendable, Hashable {
   /// The version of what the bytes encode, as the request states it.
   public var version: Int
-  /// The date of the value, or of the call. It is `distantPast` for a value that only edits have made.
+  /// The date of the value, or of the call.
   public var date: Date
   /// The encoded value.
   public var data: Data

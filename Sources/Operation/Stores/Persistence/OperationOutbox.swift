@@ -195,8 +195,8 @@ extension OperationOutbox {
     try? await afterLastReading { [self] in
       if shell.withLock({ $0.lastSaved }) != nil { return }
       do { _ = try await keys() } catch {
-        // More than any count, so that the calls that are there come first, also if the clock was not set.
-        let last = Int(1e15 + max(0, min(8e15, clock.now().timeIntervalSinceReferenceDate * 1e6)))
+        // More than any count, so that the calls that are there come first.
+        let last = Int(1e15 + max(0, min(8e15, clock.now().timeIntervalSince1970 * 1_000_000)))
         OperationIssue.report(.storageFailure, "The waiting calls were not listed: \(error)")
         shell.withLock { $0.lastSaved = last }
       }

@@ -134,6 +134,8 @@ extension StorePersistence {
       if restored == nil { facts.withLock { $0.saved = $0.saved ?? Self.unusable } }
       return restored
     } catch {
+      // The removal of the store has removed the entry, and another store may have saved its value instead.
+      if facts.withLock({ $0.isEnded }) { return nil }
       let isSetAside = await setAside()
       report(
         .unreadableEntry, isSetAside ? "was set aside" : "cannot be decoded", because: error)
@@ -144,10 +146,7 @@ extension StorePersistence {
   /// Sets the entry aside, unless it was replaced. Returns whether it did: a storage that is only read, or
   /// that cannot do it, keeps the entry.
   private func setAside() async -> Bool {
-    // After the removal of the store, another one can have saved its value under the key.
-    guard facts.withLock({ !$0.isEnded && ($0.saved ?? Self.beingSaved) == Self.beingSaved }) else {
-      return false
-    }
+    guard facts.withLock({ $0.saved ?? Self.beingSaved }) == Self.beingSaved else { return false }
     let isSetAside = (try? await writer.storage.setAside(key)) != nil
     facts.withLock { facts in
       // What was saved meanwhile may have been moved in its place, and is saved again.
@@ -173,8 +172,8 @@ extension StorePersistence {
     let (saved, isEnded, isLoaded) = facts.withLock { ($0.saved, $0.isEnded, $0.actions == nil) }
     // The confirmed state, after the exclusive access of a thread.
     let (state, date, mark) =
-      store.read { $0.hasNoOwner ? ($0.state, $0.savedDate, $0.savedMark) : nil }
-      ?? store.commit { ($0.state, $0.savedDate, $0.savedMark) }
+      store.read { $0.hasNoOwner ? ($0.state, $0.visibleDate, $0.savedMark) : nil }
+      ?? store.commit { ($0.state, $0.visibleDate, $0.savedMark) }
     // A yield that was undone is no change. Until the saved value was loaded, no yield is one.
     let isUnchanged = mark.prefix(isLoaded ? 3 : 2).allSatisfy { $0 == 0 }
     if isEnded || mark == saved || (saved == nil && isUnchanged) { return nil }
@@ -184,7 +183,9 @@ extension StorePersistence {
       let data = try form.encode(state)
       // A save that fails may have written.
       facts.withLock { $0.saved = Self.beingSaved }
-      let entry = data.map { StorageEntry(version: settings.version, date: date, data: $0) }
+      let entry = data.map {
+        StorageEntry(version: settings.version, date: date ?? store.context.now(), data: $0)
+      }
       return SavedChange(entry: entry) { [self] in
         // Unless the entry was set aside meanwhile.
         facts.withLock { if $0.saved == Self.beingSaved { $0.saved = mark } }
@@ -208,11 +209,6 @@ extension StoreMachine {
       committed.resultCount, edits.settlementCount, state.valueUpdateCount,
       committed.undoneYieldCount,
     ]
-  }
-
-  /// The date of the value; `distantPast` if only edits have made it.
-  fileprivate var savedDate: Date {
-    state.valueLastUpdatedAt ?? freshness.initialDate ?? .distantPast
   }
 
   /// Ends the loading of a saved value, and displays it if nothing newer has come. Returns its mark if it
