@@ -25,10 +25,12 @@ struct RestoredValueTests {
     try await store.fetch()
     try await program.client.flush()
 
-    let restored = program.restarted().client.store(for: query)
+    let next = program.restarted()
+    let restored = next.client.store(for: query)
     for await state in restored.states where !state.isRestoring { break }
     #expect(restored.currentValue == [1, 2, 3])
     #expect(restored.valueLastUpdatedAt == savedStart)
+    try await next.client.flush()
   }
 
   @Test("An initial value that was edited is restored with the date of its store")
@@ -45,11 +47,13 @@ struct RestoredValueTests {
     try await program.client.flush()
 
     for (age, isStale) in [(49, false), (50, true)] {
-      let restored = program.restarted(after: .seconds(age)).client.store(for: query)
+      let next = program.restarted(after: .seconds(age))
+      let restored = next.client.store(for: query)
       for await state in restored.states where !state.isRestoring { break }
       #expect(restored.currentValue == [8, 9])
       #expect(restored.valueLastUpdatedAt == savedStart)
       #expect(restored.isStale == isStale)
+      try await next.client.flush()
     }
   }
 
