@@ -15,8 +15,8 @@ let strict: [SwiftSetting] = [
 let library =
   strict + [.unsafeFlags(["-cross-module-optimization"], .when(configuration: .release))]
 
-// For programs that are built for release. Their code contains specialised code of all modules, and is compiled
-// again only after a change of a module that is listed.
+// For programs that are built for release, where they contain specialised code of all three modules. They are
+// compiled again only after a change of a module that they list.
 let modules: [Target.Dependency] = ["ReactiveStreams", "Operation", "SharingOperation"]
 
 let package = Package(

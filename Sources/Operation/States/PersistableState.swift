@@ -31,7 +31,7 @@ extension PersistableState {
 }
 
 extension QueryState: PersistableState {
-  /// The value that was fetched or set last, with later edits.
+  /// The value, if one was fetched or set, or the initial one was edited.
   public var savedValue: Value? { facts.isSaved ? facts.value : nil }
   /// A Boolean value that indicates whether a saved value is being loaded.
   public var isRestoring: Bool { facts.isRestoring }
@@ -43,7 +43,7 @@ extension QueryState: PersistableState {
 }
 
 extension PaginatedState: PersistableState {
-  /// The pages, if some were fetched or set.
+  /// The pages, if some were fetched or set, or the initial ones were edited.
   public var savedValue: PaginatedPages<PageID, PageValue>? { facts.isSaved ? facts.value : nil }
   /// A Boolean value that indicates whether saved pages are being loaded.
   public var isRestoring: Bool { facts.isRestoring }

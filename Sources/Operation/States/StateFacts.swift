@@ -53,7 +53,8 @@ struct StateFacts<Value: Sendable, Failure: Error>: Sendable {
     set { if newValue != isUnconfirmed { change { $0.isUnconfirmed = newValue } } }
   }
 
-  /// Whether the value is saved. One that only edits have made was never fetched, and is not.
+  /// Whether the value is to be saved: it was fetched or set, or the initial one was edited. A value that edits
+  /// alone have made has no date with which it could come back.
   var isSaved: Bool { valueCount > 0 && (valueDate != nil || initial != nil) }
 
   private mutating func change(_ body: (inout Extras) -> Void) {

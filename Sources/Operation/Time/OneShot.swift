@@ -19,7 +19,7 @@ final class OneShot<Value: Sendable>: Sendable {
   /// Sets the value. Later calls have no effect.
   func finish(_ value: Value) {
     let old = state.withLock { state in
-      if case .finished = state { return State.finished(value) }
+      if case .finished = state { return state }
       return exchange(&state, with: .finished(value))
     }
     if case .waiting(let waiter) = old { waiter.resume(returning: value) }
