@@ -58,8 +58,7 @@ public final class OperationClient: DeliveryDrainer {
     hub.connect(to: self)
   }
 
-  // No caller can flush any more.
-  deinit { hub.valueWriter?.writeNow() }
+  deinit { hub.valueWriter?.close() }
 
   /// Returns the store for a request, creating it with the empty value if needed.
   ///

@@ -309,18 +309,23 @@ struct SavedValueTests {
     subscription.cancel()
   }
 
-  @Test("A client that is released saves its changes at once")
+  @Test("A released client saves its changes at once, and a store that outlives it later ones")
   func releasedClient() async throws {
     let (storage, clock) = (MemoryStorage(), ManualClock(now: savedStart))
     var client: OperationClient? = OperationClient(
       defaults: .testing, clock: clock, storage: storage)
-    try await client?.fetch(savedPosts(fetches).persisted())
+    let store = client?.store(for: savedPosts(fetches).persisted())
+    try await store?.fetch()
     await clock.settle()
     #expect(storage.entries.isEmpty)
     client = nil
     await clock.settle()
     #expect(storage.entries.count == 1)
     #expect(clock.sleeperCount == 0, "no timer remains")
+    store?.setResult(to: .success(SavedPost(title: "late")))
+    await clock.settle()
+    #expect(storage.entries.values.first?.text.contains("late") == true)
+    #expect(clock.sleeperCount == 0, "and none is started")
   }
 
   @Test("A client that was shut down and released releases its storage before any timer ends")

@@ -76,7 +76,10 @@ final class StorageWriter: Sendable {
   }
 
   /// Writes what has changed, without a wait for more.
-  func writeNow() { if let batch = machine.withLock({ $0.flush() }) { write(batch) } }
+  private func writeNow() { if let batch = machine.withLock({ $0.flush() }) { write(batch) } }
+
+  /// Writes what has changed, and each later change at once: no caller can flush any more.
+  func close() { if let batch = machine.withLock({ $0.close() }) { write(batch) } }
 
   private func start(_ delay: Duration?) {
     guard let delay else { return }

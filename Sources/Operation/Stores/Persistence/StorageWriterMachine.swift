@@ -91,7 +91,7 @@ struct StorageWriterMachine: Sendable {
   /// Whether the next batch follows the one in flight without a wait.
   private var mustWriteNext = false
   /// How long changes are collected.
-  let delay: Duration
+  private var delay: Duration
 
   init(delay: Duration) { self.delay = delay }
 
@@ -145,6 +145,13 @@ struct StorageWriterMachine: Sendable {
   mutating func flush() -> Batch? {
     if phase == .writing { mustWriteNext = !pending.isEmpty }
     return phase == .scheduled ? begin() : nil
+  }
+
+  /// No caller flushes any more. Returns the batch to write, as ``flush()`` does. Later changes are not collected:
+  /// the clock of their timer may never be advanced again.
+  mutating func close() -> Batch? {
+    delay = .zero
+    return flush()
   }
 
   /// What has become of the changes that a flush waits for.
