@@ -63,8 +63,8 @@ final class StorageWriter: Sendable {
   ///
   /// - Throws: What the storage has thrown for it, or `CancellationError` if the task is cancelled.
   nonisolated(nonsending) func flush() async throws {
-    let (count, round) = machine.withLock { ($0.changeCount, $0.roundCount) }
-    writeNow()
+    let (count, round, batch) = machine.withLock { ($0.changeCount, $0.roundCount, $0.flush()) }
+    if let batch { write(batch) }
     let outcome = { @Sendable [self] in machine.withLock { $0.outcome(of: count, since: round) } }
     _ = await wait {
       outcome() != nil
@@ -75,11 +75,8 @@ final class StorageWriter: Sendable {
     if end == .failed { throw lastFailure.value ?? CancellationError() }
   }
 
-  /// Writes what has changed, without a wait for more.
-  private func writeNow() { if let batch = machine.withLock({ $0.flush() }) { write(batch) } }
-
   /// Writes what has changed, and each later change at once: no caller can flush any more.
-  func close() { if let batch = machine.withLock({ $0.close() }) { write(batch) } }
+  func close() { if let batch = machine.withLock({ $0.flush(isLast: true) }) { write(batch) } }
 
   private func start(_ delay: Duration?) {
     guard let delay else { return }

@@ -61,8 +61,7 @@ struct StorageWriterMachine: Sendable {
 
     /// Adds an item. Returns the one that it replaces.
     mutating func add(_ item: SavedItem) -> [SavedItem] {
-      let replaced = itemsByKey[item.key, default: [:]].updateValue(item, forKey: item.owner)
-      return replaced.map { [$0] } ?? []
+      [itemsByKey[item.key, default: [:]].updateValue(item, forKey: item.owner)].compactMap(\.self)
     }
 
     /// Removes the entry of a key, or also those below it. Returns the items that are not to be saved any more.
@@ -142,16 +141,13 @@ struct StorageWriterMachine: Sendable {
 
   /// Returns the batch to write for a caller that flushes. If one is being written, the next one follows it, also
   /// if it fails.
-  mutating func flush() -> Batch? {
+  ///
+  /// - Parameter isLast: Whether no caller flushes any more. Then later changes are not collected: the clock of their
+  ///   timer may never be advanced again.
+  mutating func flush(isLast: Bool = false) -> Batch? {
+    if isLast { delay = .zero }
     if phase == .writing { mustWriteNext = !pending.isEmpty }
     return phase == .scheduled ? begin() : nil
-  }
-
-  /// No caller flushes any more. Returns the batch to write, as ``flush()`` does. Later changes are not collected:
-  /// the clock of their timer may never be advanced again.
-  mutating func close() -> Batch? {
-    delay = .zero
-    return flush()
   }
 
   /// What has become of the changes that a flush waits for.
