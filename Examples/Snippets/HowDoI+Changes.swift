@@ -12,6 +12,38 @@ func invalidateArticles(in client: OperationClient) {
 }
 // end
 
+// snippet: invalidate by tag
+struct ArticleTag: SimpleQueryRequest, Hashable {
+  let name: String
+
+  func fetch(in context: OperationContext) async throws {}
+}
+
+struct TaggedArticleQuery: SimpleQueryRequest, Hashable {
+  let id: Int
+
+  func fetch(in context: OperationContext) async throws -> Article {
+    let article = try await context.news.article(id)
+    try await context.ensure(ArticleTag(name: "\(article.stars) stars").neverStale())
+    return article
+  }
+}
+
+func invalidateArticles(taggedWith name: String, in client: OperationClient) {
+  client.invalidate(ArticleTag(name: name))
+}
+// end
+
+// snippet: fetch only what has changed
+struct HeadlinesQuery: SimpleQueryRequest, Hashable {
+  func fetch(in context: OperationContext) async throws -> Headlines {
+    // There is none in the first run.
+    let known = context.value(of: self)
+    return try await context.news.headlines(known?.tag) ?? known ?? Headlines()
+  }
+}
+// end
+
 // snippet: call a mutation and update what it changed
 func rate(_ id: Int, _ stars: Int, in client: OperationClient) async throws {
   try await client.store(for: RateArticle())
@@ -76,6 +108,25 @@ func stubbornArticle(_ id: Int) -> some QueryRequest<Article, ArticleQuery.State
     .timeout(after: .seconds(5))
     .retry(limit: 5)
     .backoff(.exponential(.milliseconds(500)).capped(at: .seconds(20)).jittered())
+}
+// end
+
+// snippet: wait as long as the server asks
+struct Busy: Error {
+  let retryAfter: Duration
+}
+
+func obedientArticle(_ id: Int) -> some QueryRequest<Article, QueryState<Article, any Error>> {
+  Query(path: ["obedient", id]) { context in
+    do {
+      return try await context.news.article(id)
+    } catch let error as Busy where !context.isLastRetryAttempt {
+      try await context.operationClock.sleep(for: error.retryAfter)
+      throw error
+    }
+  }
+  .retry(limit: 5)
+  .backoff(.noBackoff)
 }
 // end
 

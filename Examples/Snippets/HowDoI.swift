@@ -12,6 +12,11 @@ struct Article: Codable, Sendable, Equatable, Identifiable {
   var stars = 0
 }
 
+struct Headlines: Codable, Sendable, Equatable {
+  var texts: [String] = []
+  var tag: String?
+}
+
 /// What the requests call. A test replaces the closures.
 struct NewsService: Sendable {
   var article: @Sendable (_ id: Int) async throws -> Article = {
@@ -19,6 +24,8 @@ struct NewsService: Sendable {
   }
   var search: @Sendable (_ text: String) async throws -> [Article] = { [Article(id: 1, title: $0)] }
   var page: @Sendable (_ number: Int) async throws -> [Article] = { _ in [] }
+  /// Returns `nil` if the headlines still have the tag.
+  var headlines: @Sendable (_ tag: String?) async throws -> Headlines? = { _ in Headlines() }
   var rate: @Sendable (_ id: Int, _ stars: Int) async throws -> Void = { _, _ in }
 }
 

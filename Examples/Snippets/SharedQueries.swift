@@ -109,6 +109,20 @@ final class LettersModel {
 
 // snippet: which client is used
 @MainActor
+final class PlaceModel {
+  @SharedQuery<ForecastQuery.State> var forecast
+  @SharedQuery<ForecastQuery.State> var chosen
+
+  init(place: String, client: OperationClient) {
+    _forecast = SharedQuery(ForecastQuery(place: place), client: client)
+    // Requests are bound to it later.
+    _chosen = SharedQuery(client: client)
+  }
+}
+// end
+
+// snippet: which client is used 2
+@MainActor
 func makeModel(in client: OperationClient) -> ForecastModel {
   OperationClient.withCurrent(client) { ForecastModel() }
 }

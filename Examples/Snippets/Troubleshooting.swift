@@ -137,3 +137,11 @@ final class ChosenHeadlineModel {
   init(id: Int) { _headline = SharedQuery(HeadlineQuery(id: id)) }
 }
 // end
+
+// snippet: stored property of a Sendable class is mutable
+final class HeadlineCache: Sendable {
+  private let headline = SharedQuery(HeadlineQuery(id: 1))
+
+  var title: String { headline.wrappedValue ?? "no headline" }
+}
+// end

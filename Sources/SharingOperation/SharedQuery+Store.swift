@@ -13,6 +13,18 @@ extension SharedQuery {
     return core.binding.store != nil
   }
 
+  /// A Boolean value that indicates whether the value displays an edit whose work is in flight.
+  public var isOptimistic: Bool {
+    core.access(.state, hasChanged: { _ in true })
+    return core.binding.store?.isOptimistic ?? false
+  }
+
+  /// The value without pending edits: what the server returned, with the edits that it has confirmed.
+  public var confirmedValue: State.StateValue {
+    core.access(.state, hasChanged: { _ in true })
+    return core.projection.value(core.binding.store?.confirmedValue ?? core.binding.currentValue)
+  }
+
   /// Binds the wrapper to the store for another request, in the client of the wrapper.
   ///
   /// Observers of members that differ are notified on this thread, with no lock held. The

@@ -46,8 +46,19 @@ public struct SharedQuery<State: OperationState>: Sendable {
   ///
   /// Its value is the empty one, and its runs throw ``SharedQueryError/unbacked``, until a request is
   /// bound to it with ``bind(to:)``. Requests are bound in `OperationClient.shared`.
-  public init() where State: ValueInitializedState {
-    self.init(SharedQueryCore(.empty, client: .unreported, projection: .identity))
+  public init() where State: ValueInitializedState { self.init(client: .unreported) }
+
+  /// Creates a wrapper without a store, as ``init()`` does. Requests are bound in a client.
+  ///
+  /// ```swift
+  /// final class PlaceModel {
+  ///   @SharedQuery<ForecastQuery.State> var forecast
+  ///
+  ///   init(client: OperationClient) { _forecast = SharedQuery(client: client) }
+  /// }
+  /// ```
+  public init(client: OperationClient) where State: ValueInitializedState {
+    self.init(SharedQueryCore(.empty, client: client, projection: .identity))
   }
 
   init(_ core: SharedQueryCore<State>, upstream: OperationSubscription = .empty) {

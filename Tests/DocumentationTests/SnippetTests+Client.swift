@@ -85,12 +85,27 @@ extension SnippetTests {
       try await model.$free.fetch()
       try await model.reserve(4, for: "Ada")
       #expect(model.free == 36)
+      await model.$free.optimistically {
+        $0 -= 1
+      } while: {
+        #expect(model.label == "35 …")
+      }
+      #expect(model.label == "35")
     }
     let client = makeClient()
     let store = client.store(for: temperature(in: "Oslo"))
     try await store.fetch()
     try await warm(["temperature"], by: 2, in: client) { #expect(store.currentValue == 22) }
     #expect(store.currentValue == 22)
+  }
+
+  @Test("The answer of the server takes the place of the edit") func answer() async throws {
+    let answer = Reservation(guest: "Ada", seats: 3)
+    let client = makeClient { $0.restaurant.reserve = { _, _ in answer } }
+    let list = client.store(for: ReservationsQuery())
+    try await list.fetch()
+    try await addReservation(Reserve.Arguments(guest: "Ada", seats: 4), in: client)
+    #expect(list.currentValue == [answer] && !list.isOptimistic)
   }
 
   @Test("A client evicts unused stores, retains others, and describes its activity")

@@ -157,4 +157,68 @@ import Testing
   @Test("A batch loads all keys with one call") func batch() async throws {
     #expect(try await OperationClient().fetch(stars(of: 3)) == 0)
   }
+
+  @Test("An article is invalidated by the tag that its last run has read") func tag() async throws {
+    let calls = Atomic(0)
+    let client = makeNews {
+      $0.article = { id in
+        calls.wrappingAdd(1, ordering: .relaxed)
+        return Article(id: id, title: "News", stars: id)
+      }
+    }
+    func load() async throws -> Int {
+      for id in 1...2 { _ = try await client.ensure(TaggedArticleQuery(id: id)) }
+      return calls.load(ordering: .relaxed)
+    }
+    #expect(try await load() == 2)
+    #expect(try await load() == 2)
+    invalidateArticles(taggedWith: "2 stars", in: client)
+    #expect(try await load() == 3)
+    #expect(try await load() == 3)
+  }
+
+  @Test("Headlines are sent with their tag, and kept with a new date if nothing has changed")
+  func conditional() async throws {
+    let tags = Mutex<[String?]>([])
+    let clock = ManualClock()
+    let client = makeNews(clock: clock) {
+      $0.headlines = { tag in
+        tags.withLock { $0.append(tag) }
+        return tag == "1" ? nil : Headlines(texts: ["a"], tag: "1")
+      }
+    }
+    let store = client.store(for: HeadlinesQuery())
+    let first = try await store.fetch()
+    await clock.advance(by: .seconds(60))
+    #expect(try await store.fetch() == first && first.texts == ["a"])
+    #expect(tags.withLock { $0 } == [nil, "1"])
+    #expect(store.valueLastUpdatedAt == clock.now())
+  }
+
+  @Test("A retry waits as long as the server asks, and the last failure waits no more")
+  func retryAfter() async throws {
+    let calls = Atomic(0)
+    let clock = ManualClock()
+    let client = makeNews(clock: clock) {
+      $0.article = { id in
+        if calls.wrappingAdd(1, ordering: .relaxed).newValue != 2 || id == 2 {
+          throw Busy(retryAfter: .seconds(7))
+        }
+        return Article(id: id, title: "News")
+      }
+    }
+    let fetch = Task { try await client.fetch(obedientArticle(1)) }
+    await clock.sleepers(atLeast: 1)
+    await clock.advance(by: .seconds(6))
+    #expect(calls.load(ordering: .relaxed) == 1)
+    await clock.advance(by: .seconds(1))
+    #expect(try await fetch.value.title == "News")
+    let failing = Task { try await client.fetch(obedientArticle(2)) }
+    for _ in 1...5 {
+      await clock.sleepers(atLeast: 1)
+      await clock.advance(by: .seconds(7))
+    }
+    await #expect(throws: Busy.self) { try await failing.value }
+    #expect(calls.load(ordering: .relaxed) == 8)
+  }
 }

@@ -88,6 +88,25 @@ extension SnippetTests {
     task.cancel()
   }
 
+  @Test("A note that the server had taken before the program ended is displayed once")
+  func resumeTaken() async throws {
+    let storage = MemoryStorage()
+    let offline = makeNotesClient(storage, ManualNetworkObserver(.disconnected))
+    let call = offline.store(for: addNote()).mutateTask(with: note)
+    let task = Task { try await call.runIfNeeded() }
+    for await calls in offline.outbox.values where calls.count == 1 { break }
+    try await offline.flush()
+
+    let service = NotesService(load: { [note] }, add: { _, _ in })
+    let next = makeNotesClient(MemoryStorage(storage.entries), notes: service)
+    let store = next.store(for: savedNotes())
+    try await store.fetch()
+    try await resumeCalls(of: next)
+    for await calls in next.outbox.values where calls.isEmpty { break }
+    #expect(store.currentValue == [note])
+    task.cancel()
+  }
+
   @Test("A call that fails three times is discarded") func failures() async throws {
     struct Refused: Error {}
     let storage = MemoryStorage()

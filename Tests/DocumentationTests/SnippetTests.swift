@@ -262,6 +262,17 @@ extension SnippetTests {
     }
   }
 
+  @Test("A model has the client that it is created with") @MainActor
+  func clientOfModel() async throws {
+    let client = makeClient()
+    let model = PlaceModel(place: "Oslo", client: client)
+    model.$chosen.bind(to: ForecastQuery(place: "Rome"))
+    #expect(model.$forecast.store === client.store(for: ForecastQuery(place: "Oslo")))
+    #expect(model.$chosen.store === client.store(for: ForecastQuery(place: "Rome")))
+    #expect(try await model.$chosen.fetch().place == "Rome")
+    try await model.$forecast.fetch()
+  }
+
   @Test("A reader of the title is notified when the forecast arrives") @MainActor
   func tracking() async throws {
     let model = Snippets.makeModel(in: makeClient())

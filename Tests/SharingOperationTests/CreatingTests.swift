@@ -25,6 +25,19 @@ struct StructModel: Sendable {
 @Suite struct Creating {
   let client = OperationClient.quiet()
 
+  @Test("A wrapper without a store is bound in the client that it was given")
+  func unbackedInClient() async throws {
+    @SharedQuery<NumberQuery.State> var numbers
+    _numbers = SharedQuery(client: client)
+    #expect(numbers == nil && !$numbers.isBacked)
+    let projected = $numbers
+    await #expect(throws: SharedQueryError.unbacked) { try await projected.fetch() }
+    projected.bind(to: NumberQuery(number: 2))
+    #expect(projected.store === client.store(for: NumberQuery(number: 2)))
+    try await projected.fetch()
+    #expect(numbers == [2, 2])
+  }
+
   @Test("A wrapper can be used in an observable class on the main actor") @MainActor
   func mainActor() async throws {
     try await OperationClient.withCurrent(client) {

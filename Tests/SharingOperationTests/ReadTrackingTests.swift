@@ -16,6 +16,37 @@ import Testing
     #expect(notified.count == 1)
   }
 
+  @Test("Readers of the mark and of the confirmed value are notified when an edit begins and ends")
+  func edit() async {
+    let wrapper = SharedQuery(NumberQuery(number: 1), default: [], client: client)
+    let projected = wrapper.projectedValue
+    wrapper.store?.currentValue = [1]
+    func reads() -> [Counter] {
+      [track { _ = projected.isOptimistic }, track { _ = projected.confirmedValue }]
+    }
+    #expect(!projected.isOptimistic && projected.confirmedValue == [1])
+    let begun = reads()
+    var ended: [Counter] = []
+    await wrapper.store?.optimistically {
+      $0 = [2]
+    } while: {
+      #expect(projected.isOptimistic && projected.confirmedValue == [1])
+      #expect(begun.map(\.count) == [1, 1])
+      ended = reads()
+    }
+    #expect(!projected.isOptimistic && projected.confirmedValue == [2])
+    #expect(ended.map(\.count) == [1, 1])
+  }
+
+  @Test("A wrapper without a store has no edit, and its confirmed value is the displayed one")
+  func noEdit() {
+    let projected = SharedQuery<NumberQuery.State>(client: client).projectedValue
+    let reads = [track { _ = projected.isOptimistic }, track { _ = projected.confirmedValue }]
+    #expect(!projected.isOptimistic && projected.confirmedValue == nil)
+    projected.bind(to: NumberQuery(number: 1))
+    #expect(reads.map(\.count) == [1, 1])
+  }
+
   @Test("A reader of the value is not notified of a loading flag")
   func loading() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)

@@ -79,17 +79,18 @@ public struct MutationRegistry {
   /// - Parameter request: The request, with or without its `persisted()`.
   public mutating func register<Request: MutationRequest>(_ request: Request)
   where Request.Arguments: Codable {
-    register(request) { _, _, outcome in _ = try await outcome() }
+    register(request) { _, _, outcome in try await outcome() }
   }
 
   /// Registers a mutation that shows what its calls will change until they have ended.
   ///
   /// ```swift
-  /// outbox.register(CreatePost()) { title, client, outcome in
+  /// outbox.register(CreatePost()) { post, client, outcome in
   ///   try await client.store(for: FeedQuery()).optimistically { posts in
-  ///     posts?.append(Post(title: title))
+  ///     // The server may have taken the call before the program ended.
+  ///     if posts?.contains(where: { $0.id == post.id }) == false { posts?.append(post) }
   ///   } while: {
-  ///     _ = try await outcome()
+  ///     try await outcome()
   ///   }
   /// }
   /// ```
@@ -97,15 +98,15 @@ public struct MutationRegistry {
   /// - Parameters:
   ///   - request: The request, with or without its `persisted()`.
   ///   - show: Called once for each resumed call with its arguments, the client, and a function that makes
-  ///     the call and returns its value, which it has to call once. Errors that it throws are dropped: the
+  ///     the call and returns its value, which it has to call once. What it returns or throws is dropped: the
   ///     outbox has the failure of the call.
-  public mutating func register<Request: MutationRequest>(
+  public mutating func register<Request: MutationRequest, Output>(
     _ request: Request,
     showing show:
       @escaping @Sendable (
         Request.Arguments, OperationClient,
         @escaping @Sendable () async throws -> Request.MutateValue
-      ) async throws -> Void
+      ) async throws -> Output
   ) where Request.Arguments: Codable {
     let given = request.settingUp(OperationContext()).settings.values.persistence
     let settings = given ?? PersistenceSettings(coding: StorageCoding<Request.Arguments>.json)
@@ -134,7 +135,7 @@ public struct MutationRegistry {
       }
       let store =
         given == nil ? client.store(for: request.persisted()) : client.store(for: request)
-      try await show(arguments, client) { try await store.resume(resumed, with: arguments) }
+      _ = try await show(arguments, client) { try await store.resume(resumed, with: arguments) }
     }
   }
 }

@@ -19,6 +19,9 @@ import Synchronization
 /// that do not fit into a batch are in the next ones, and begin no new delay. A key that is requested
 /// while it is being loaded is loaded again, in a later batch. A batch is cancelled when the last
 /// caller that waits for it is.
+///
+/// A loader belongs to no client: all callers of one loader share its batches and values. With several clients,
+/// make it a member of a service that each of them has in its context.
 public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private typealias Waiter = CheckedContinuation<Result<Value, any Error>, Never>
   private typealias Machine = BatchMachine<Key, Waiter>

@@ -257,7 +257,7 @@ struct OutboxTests {
         try await client.store(for: feed).optimistically {
           $0?.append(title)
         } while: {
-          _ = try await outcome()
+          try await outcome()
         }
       }
     }
