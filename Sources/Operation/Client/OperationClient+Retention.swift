@@ -38,7 +38,7 @@ extension OperationClient {
   /// Performs a transition at the present time, and sends the events of the stores that it evicts.
   private func evict(_ transition: (inout StoreIndex, Duration) -> [OpaqueOperationStore]) {
     let now = hub.elapsed()
-    didEvict(update(at: now) { transition(&$0, now) })
+    _ = update(at: now, { transition(&$0, now) }, beforeDelivery: didEvict)
   }
 }
 

@@ -194,12 +194,12 @@ public final class OperationClient: DeliveryDrainer {
     } beforeDelivery: {
       // Before a handler runs the new store.
       if $0.store.id == store.id { send(.storeAdded, of: store) }
+      didUse($0)
     }
     // Another store may have been on the path, and read, since this one was made.
     if hub.isRead(store.path) { store.store.noteRead() }
     // What is saved for the path is that of the first one.
     if use.clashing != nil { store.store.endSaving(forgetting: false) }
-    didUse(use)
     if use.store.id != store.id { return use.store }
     if let first = use.clashing {
       OperationIssue.report(
@@ -275,9 +275,13 @@ public final class OperationClient: DeliveryDrainer {
     if stores.isEmpty { return }
     // Before another store can be on one of the paths.
     for store in stores { store.store.endSaving(forgetting: true) }
-    let removed = update { $0.remove(stores) }
-    for store in stores { _ = store.store.performInvalidation(.count) }
-    for store in removed { send(.storeRemoved, of: store) }
+    _ = update {
+      $0.remove(stores)
+    } beforeDelivery: { removed in
+      // Before a handler makes another store on the path.
+      for store in stores { _ = store.store.performInvalidation(.count) }
+      for store in removed { send(.storeRemoved, of: store) }
+    }
     hub.remove(stores.lazy.map(\.path))
   }
 

@@ -9,6 +9,7 @@ struct InspectorCatalog {
     let path: OperationPath
     /// What the store has read when it was described last.
     var reads: [Int] = []
+    var readBy: [Int] = []
     var isPaused = false
     var nextAttempt: Date?
   }
@@ -102,7 +103,12 @@ struct InspectorCatalog {
     inspected.use.reads = reads.compactMap { idsByPath[$0] }
     inspected.use.readBy = readers.compactMap { idsByPath[$0] }
     note(inspected, at: client.clock.now())
-    if !inspected.facts.isStale, store.canBecomeStale { fresh.insert(id) } else { fresh.remove(id) }
+    if !inspected.facts.isStale, store.canBecomeStale {
+      fresh.insert(id)
+    } else if fresh.remove(id) != nil {
+      // Another peer may display the value as fresh.
+      found.changed.append(id)
+    }
     described[id] = inspected
     return inspected
   }
@@ -112,9 +118,10 @@ struct InspectorCatalog {
     let id = store.facts.id
     guard let old = entries[id] else { return }
     found.changed += Set(old.reads).symmetricDifference(store.use.reads)
+    found.changed += Set(old.readBy).symmetricDifference(store.use.readBy)
     entries[id] = Entry(
-      key: old.key, path: old.path, reads: store.use.reads, isPaused: store.isPaused,
-      nextAttempt: store.retry?.date)
+      key: old.key, path: old.path, reads: store.use.reads, readBy: store.use.readBy,
+      isPaused: store.isPaused, nextAttempt: store.retry?.date)
     let time = date.timeIntervalSince1970
     if store.isPaused, !old.isPaused {
       found.events.append(InspectedEvent(store: id, time: time, kind: "paused"))

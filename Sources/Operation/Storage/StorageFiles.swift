@@ -69,9 +69,11 @@ struct StoredFiles: Sendable {
     _ name: String, of key: String
   ) throws(StorageError) -> (key: String, entry: StorageEntry)? {
     let file = "\(files.directory)/\(name)"
-    do {
+    do throws(StorageError) {
       guard let bytes = try files.read(name) else { return nil }
-      return try StorageFormat.decode(Data(bytes), of: key, in: file)
+      let found = try StorageFormat.decode(Data(bytes), of: key, in: file)
+      if Self.name(for: found.key) == name { return found }
+      throw .damaged(key: key, file: file, reason: "it is the file of \(found.key)")
     } catch {
       if error.isAboutEntry { try moveAside(name) }
       if case .foreign = error { throw .foreign(key: key, file: file) }

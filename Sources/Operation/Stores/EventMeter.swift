@@ -68,6 +68,8 @@ extension OperationStore {
     in context: @autoclosure () -> OperationContext
   ) {
     guard hub.events.isObserved else { return }
+    // The place of the run in a queue, or what it reads, may have changed, and not the state.
+    if hub.events.hasReader { hub.events.changes.append(self) }
     let occurrence = occurrence()
     if hub.events.countOnly(occurrence) { return }
     hub.events.send(

@@ -74,7 +74,7 @@ public final class ManualClock: OperationClock {
   /// The last sleep has returned in its task; what the task does after it continues by itself.
   ///
   /// - Parameter duration: The time to advance by, a hundred years at most. A negative duration sets
-  ///   the clock back, and wakes nothing.
+  ///   the date back. It changes no wait, and wakes nothing.
   nonisolated(nonsending) public func advance(by duration: Duration) async {
     machine.withLock { $0.advance(by: duration) }
     while true {

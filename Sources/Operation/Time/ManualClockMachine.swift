@@ -26,7 +26,8 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
 
   private let start: Date
   private var elapsed = Duration.zero
-  /// The sum of the times by which the clock was advanced, without those by which it was set back.
+  /// The sum of the times by which the clock was advanced, without those by which it was set back: these change the
+  /// date, and no wait.
   private(set) var advanced = Duration.zero
   private var lastID: UInt64 = 0
   /// The last identifier before the clock was advanced.
@@ -96,15 +97,16 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
 
   mutating func advance(by duration: Duration) {
     let duration = duration.limited
-    lastIDBeforeAdvance = lastID
     elapsed += duration
-    advanced += max(duration, .zero)
+    if duration < .zero { return }
+    lastIDBeforeAdvance = lastID
+    advanced += duration
   }
 
   /// The first sleep or timer that is due. A timer that was set after the clock was advanced, and is due at
   /// once, waits for the next advance.
   private var firstDue: UInt64? {
-    guard let first = deadlines.first, first.time <= elapsed, first.id <= lastIDBeforeAdvance
+    guard let first = deadlines.first, first.time <= advanced, first.id <= lastIDBeforeAdvance
     else { return nil }
     return first.id
   }
@@ -171,7 +173,7 @@ struct ManualClockMachine<Waiter: Sendable>: Sendable {
   private mutating func insert(_ event: Event, after duration: Duration) -> UInt64 {
     let id = makeID()
     pending[id] = event
-    deadlines.insert(Deadline(time: elapsed + min(duration, .longest), id: id))
+    deadlines.insert(Deadline(time: advanced + min(duration, .longest), id: id))
     return id
   }
 

@@ -248,6 +248,28 @@ import Testing
     log.cancel()
   }
 
+  @Test("A store that a handler makes in place of a removed one is added after the removal")
+  func replacedInHandler() async {
+    let client = client(.unusedFor(.seconds(5)))
+    let recorded = Recorder<Bool>()
+    let log = recordRetention(of: query().path, in: client, by: recorded)
+    let counts = Recorder<Int>()
+    let subscription = client.subscribe { [self] change in
+      if change.storesRemoved.isEmpty { return }
+      counts.append(client.activity[.query].failed)
+      if recorded.all.count < 5 { _ = client.store(for: query()) }
+    }
+    client.store(for: query()).setResult(to: .failure(Refused()))
+    client.clearStore(with: query().path)
+    #expect(recorded.all == [true, false, true] && client.retains(query().path))
+    client.store(for: query()).setResult(to: .failure(Refused()))
+    await clock.advance(by: .seconds(6))
+    #expect(recorded.all == [true, false, true, false, true] && client.retains(query().path))
+    #expect(counts.all == [0, 0])
+    subscription.cancel()
+    log.cancel()
+  }
+
   /// Records whether the store of a path is added or removed.
   private func recordRetention(
     of path: OperationPath, in client: OperationClient, by recorded: Recorder<Bool>

@@ -166,4 +166,68 @@ import Testing
     remote.answer(2, to: 1)
     #expect(try await [first.value, second.value] == [1, 2])
   }
+
+  @Test("A value that was found to be stale for one peer has changed for the others")
+  func foundStale() async throws {
+    let clock = ManualClock()
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let query = Query<Int, any Error>(path: ["aging"]) { _ in 1 }
+    try await client.store(for: query.stale(after: .seconds(60))).fetch()
+    var reading = Reading(client)
+    let ids = reading.catalog.add(storesOf: client)
+    _ = reading.catalog.describe(ids[0], in: client)
+    #expect(reading.update().changed.isEmpty)
+    await clock.advance(by: .seconds(60))
+    #expect(reading.catalog.describe(ids[0], in: client)?.facts.isStale == true)
+    #expect(reading.update().changed == ids)
+    _ = reading.catalog.describe(ids[0], in: client)
+    #expect(reading.update().changed.isEmpty)
+  }
+
+  @Test("A store whose run gets its turn has changed") func turn() async throws {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let remote = Remote<Int>()
+    let stores = ["first", "second"].map { client.store(for: remote.query([$0]).serialized(in: 1)) }
+    var reading = Reading(client)
+    let ids = reading.catalog.add(storesOf: client)
+    let first = Task { try await stores[0].fetch() }
+    await remote.wait(forCalls: 1)
+    let second = Task { try await stores[1].fetch() }
+    let describer = InspectorDescriber(limit: 100, redacting: nil)
+    #expect(await eventually { stores[1].inspect(1, by: describer).use.queued == 1 })
+    let id = try #require(ids.first { reading.catalog.store($0, in: client)?.path == ["second"] })
+    _ = reading.update()
+    remote.answer(1)
+    await remote.wait(forCalls: 2)
+    #expect(reading.update().changed.contains(id))
+    #expect(reading.catalog.describe(id, in: client)?.use.queued == 0)
+    remote.answer(2, to: 1)
+    #expect(try await [first.value, second.value] == [1, 2])
+  }
+
+  @Test("A store that has read another one has changed when that one gets a new number")
+  func newNumber() async throws {
+    let clock = ManualClock()
+    let client = OperationClient(
+      defaults: .testing, clock: clock, retention: .unusedFor(.seconds(5)))
+    let read = Query<Int, any Error>(path: ["read"]) { _ in 1 }
+    let reader = Query<Int, any Error>(path: ["reader"]) { try await $0.ensure(read) }
+    let store = client.store(for: reader)
+    let subscription = store.subscribe { _ in }
+    try await store.fetch()
+    let evicted = client.store(for: read)
+    var reading = Reading(client)
+    let ids = reading.catalog.add(storesOf: client)
+    let id = try #require(ids.first { reading.catalog.store($0, in: client)?.path == ["reader"] })
+    for id in ids { _ = reading.catalog.describe(id, in: client) }
+    await clock.advance(by: .seconds(6))
+    #expect(reading.update().removed == ids.filter { $0 != id })
+    #expect(client.store(for: read) === evicted)
+    let new = reading.update().changed
+    #expect(new == [3])
+    _ = reading.catalog.describe(3, in: client)
+    #expect(reading.update().changed == [id])
+    #expect(reading.catalog.describe(id, in: client)?.use.reads == [3])
+    subscription.cancel()
+  }
 }

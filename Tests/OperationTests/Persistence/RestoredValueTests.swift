@@ -80,4 +80,34 @@ struct RestoredValueTests {
     try await client.flush()
     #expect(storage.entries["values/q"]?.text == "[4]")
   }
+
+  @Test(
+    "What a successor saves while an entry is set aside for a removed store is not moved with it")
+  func removalWhileSettingAside() async throws {
+    let storage = MemoryStorage(["values/q": savedEntry("garbage")])
+    let (begun, end) = (EventLog<Int>(), AsyncGate())
+    let held = HeldStorage(
+      base: storage,
+      beforeSettingAside: {
+        begun.append(0)
+        await end.wait()
+      })
+    held.gate.open()
+    let clock = ManualClock(now: savedStart)
+    let client = OperationClient(defaults: .testing, clock: clock, storage: held)
+    let query = numbers().manual().persisted()
+    let removed = OperationIssue.withHandler({ _ in }) { client.store(for: query) }
+    await begun.wait(for: 1)
+    client.clearStore(with: ["q"])
+    let store = client.store(for: query)
+    for await state in store.states where !state.isRestoring { break }
+    store.currentValue = [4]
+    let flush = Task.immediate { try await client.flush() }
+    await clock.settle()
+    end.open()
+    try await flush.value
+    for await state in removed.states where !state.isRestoring { break }
+    #expect(storage.entries["values/q"]?.text == "[4]")
+    #expect(storage.entriesSetAside.values.map(\.text) == ["garbage"])
+  }
 }

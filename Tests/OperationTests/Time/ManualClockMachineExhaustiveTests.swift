@@ -27,6 +27,8 @@ import Testing
     private var machine = ManualClockMachine<Int>(start: Date(timeIntervalSince1970: 0))
     private let called = Tape<Int>()
     private var now = 0
+    /// Without the steps by which the clock was set back.
+    private var advanced = 0
     /// The number of the next waiter.
     private var next = 0
     /// In the order in which they began, each with its waiter.
@@ -74,7 +76,7 @@ import Testing
 
     private mutating func sleep(for seconds: Int) throws -> Bool {
       let (id, woken) = machine.sleep(for: .seconds(seconds), waiter: next)
-      pending.append((Pending(id: id, deadline: now + seconds, isTimer: false), next))
+      pending.append((Pending(id: id, deadline: advanced + seconds, isTimer: false), next))
       let count = sleeping
       let satisfied = observers.filter { $0.count <= count }.map(\.waiter)
       observers.removeAll { $0.count <= count }
@@ -84,7 +86,7 @@ import Testing
 
     private mutating func setTimer(after seconds: Int) -> Bool {
       let id = machine.schedule(after: .seconds(seconds)) { [called, next] in called.note(next) }
-      pending.append((Pending(id: id, deadline: now + max(seconds, 0), isTimer: true), next))
+      pending.append((Pending(id: id, deadline: advanced + max(seconds, 0), isTimer: true), next))
       return true
     }
 
@@ -121,12 +123,14 @@ import Testing
     private mutating func advance(by seconds: Int) -> Bool {
       machine.advance(by: .seconds(seconds))
       now += seconds
+      if seconds < 0 { return true }
+      advanced += seconds
       for index in pending.indices { pending[index].entry.canBeDue = true }
       return true
     }
 
     private func isDue(_ pending: (entry: Pending, waiter: Int)) -> Bool {
-      pending.entry.deadline <= now && pending.entry.canBeDue
+      pending.entry.deadline <= advanced && pending.entry.canBeDue
     }
 
     private mutating func takeDue() throws -> Bool {

@@ -186,13 +186,13 @@ import Testing
     #expect(machine.settleBeforeDue(waiter: 4) == nil, "no other entry is due")
   }
 
-  @Test("A clock that is set back wakes no sleep, and its sleeps wait for their time")
+  @Test("A clock that is set back wakes no sleep, and its sleeps wait no longer")
   mutating func setBack() {
     _ = machine.sleep(for: .seconds(1), waiter: 7)
     machine.advance(by: .seconds(-10))
     #expect(machine.now == Date(timeIntervalSince1970: -10))
     #expect(wakeAll() == [])
-    machine.advance(by: .seconds(10.5))
+    machine.advance(by: .seconds(0.5))
     #expect(wakeAll() == [])
     machine.advance(by: .seconds(0.5))
     #expect(wakeAll() == [7])
@@ -205,9 +205,9 @@ import Testing
     for _ in 0..<1_000 { machine.advance(by: huge) }
     _ = machine.sleep(for: huge, waiter: 2)
     for _ in 0..<2_000 { machine.advance(by: .zero - huge) }
-    #expect(wakeAll() == [])
+    #expect(wakeAll() == [1])
     for _ in 0..<3_000 { machine.advance(by: huge) }
-    #expect(wakeAll() == [1, 2])
+    #expect(wakeAll() == [2])
   }
 }
 

@@ -10,6 +10,8 @@ final class StorageWriter: Sendable {
   private let machine: Mutex<StorageWriterMachine>
   /// Notifies waiting tasks of the end of each batch.
   private let ends = Broadcast<Void>()
+  /// The entries that are being set aside, for which a batch waits.
+  private let settingAside = Mutex<[String: OneShot<Bool>]>([:])
   private let lastFailure = LastElement<any Error>()
   /// The paths of the values that have names of their own, and how many stores save under each.
   private let namedPaths = Mutex<[String: (path: OperationPath, count: Int)]>([:])
@@ -58,6 +60,17 @@ final class StorageWriter: Sendable {
 
   /// Whether a change under a key is not in the storage yet.
   func isPending(_ key: String) -> Bool { machine.withLock { $0.isPending(key, besides: nil) } }
+
+  /// Sets an entry aside if a condition holds, while no batch changes it. Returns whether it did.
+  nonisolated(nonsending) func setAside(_ key: String, if isWanted: () -> Bool) async -> Bool {
+    let end = OneShot<Bool>()
+    settingAside.withLock { $0[key] = end }
+    defer {
+      settingAside.withLock { $0[key] = nil }
+      end.finish(true)
+    }
+    return isWanted() ? (try? await storage.setAside(key)) != nil : false
+  }
 
   /// Waits until all that has changed is in the storage.
   ///
@@ -124,6 +137,7 @@ final class StorageWriter: Sendable {
         ).filter { StorageKey.isKey($0, below: prefix) }
       } catch { failures[prefix] = error }
     }
+    for key in removed + entries.keys { _ = await settingAside.withLock { $0[key] }?.wait() }
     let isSplit = batch.followsFailure
     for part in isSplit ? removed.map({ [$0] }) : [removed] where !part.isEmpty {
       do { try await storage.remove(part) } catch { for key in part { failures[key] = error } }

@@ -134,20 +134,21 @@ extension StorePersistence {
       if restored == nil { facts.withLock { $0.saved = $0.saved ?? Self.unusable } }
       return restored
     } catch {
-      // The removal of the store has removed the entry, and another store may have saved its value instead.
-      if facts.withLock({ $0.isEnded }) { return nil }
       let isSetAside = await setAside()
+      // The removal of the store has removed the entry.
+      if !isSetAside, facts.withLock({ $0.isEnded }) { return nil }
       report(
         .unreadableEntry, isSetAside ? "was set aside" : "cannot be decoded", because: error)
       return nil
     }
   }
 
-  /// Sets the entry aside, unless it was replaced. Returns whether it did: a storage that is only read, or
-  /// that cannot do it, keeps the entry.
+  /// Sets the entry aside, unless it was replaced, also by a store that has followed this one on its path. Returns
+  /// whether it did: a storage that is only read, or that cannot do it, keeps the entry.
   private func setAside() async -> Bool {
-    guard facts.withLock({ $0.saved ?? Self.beingSaved }) == Self.beingSaved else { return false }
-    let isSetAside = (try? await writer.storage.setAside(key)) != nil
+    let isSetAside = await writer.setAside(key) {
+      facts.withLock { !$0.isEnded && ($0.saved ?? Self.beingSaved) == Self.beingSaved }
+    }
     facts.withLock { facts in
       // What was saved meanwhile may have been moved in its place, and is saved again.
       if isSetAside || facts.saved != nil { facts.saved = Self.unusable }
