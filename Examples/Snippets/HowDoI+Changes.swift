@@ -21,11 +21,11 @@ struct ArticleTag: SimpleQueryRequest, Hashable {
 
 struct TaggedArticleQuery: SimpleQueryRequest, Hashable {
   let id: Int
+  let tag: String
 
   func fetch(in context: OperationContext) async throws -> Article {
-    let article = try await context.news.article(id)
-    try await context.ensure(ArticleTag(name: "\(article.stars) stars").neverStale())
-    return article
+    try await context.ensure(ArticleTag(name: tag).neverStale())
+    return try await context.news.article(id)
   }
 }
 

@@ -5,7 +5,6 @@ struct Restaurant: Sendable {
     Reservation(guest: $0, seats: $1)
   }
   var freeSeats: @Sendable () async throws -> Int = { 40 }
-  var reservations: @Sendable () async throws -> [Reservation] = { [] }
 }
 
 extension OperationContext {

@@ -57,24 +57,3 @@ extension SeatsModel {
   var label: String { $free.isOptimistic ? "\(free) …" : "\(free)" }
 }
 // end
-
-struct ReservationsQuery: SimpleQueryRequest, Hashable {
-  func fetch(in context: OperationContext) async throws -> [Reservation] {
-    try await context.restaurant.reservations()
-  }
-}
-
-// snippet: display the answer in place of the edit
-func addReservation(_ arguments: Reserve.Arguments, in client: OperationClient) async throws {
-  let list = client.store(for: ReservationsQuery())
-  let draft = Reservation(guest: arguments.guest, seats: arguments.seats)
-  let answer = try await list.optimistically {
-    $0?.append(draft)
-  } while: {
-    try await client.store(for: Reserve()).mutate(with: arguments)
-  }
-  list.withExclusiveAccess {
-    list.currentValue = list.currentValue?.map { $0 == draft ? answer : $0 }
-  }
-}
-// end

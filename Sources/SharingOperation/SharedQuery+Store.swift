@@ -13,13 +13,19 @@ extension SharedQuery {
     return core.binding.store != nil
   }
 
-  /// A Boolean value that indicates whether the value displays an edit whose work is in flight.
+  /// A Boolean value that indicates whether the value of the store displays an edit whose work is in flight.
+  ///
+  /// It is that of the bound store, also while ``isPrevious`` is `true`. Its observers are notified of each change of
+  /// the state.
   public var isOptimistic: Bool {
     core.access(.state, hasChanged: { _ in true })
     return core.binding.store?.isOptimistic ?? false
   }
 
-  /// The value without pending edits: what the server returned, with the edits that it has confirmed.
+  /// The value of the store without pending edits: what the server returned, with the edits that it has confirmed.
+  ///
+  /// It is that of the bound store, also while ``isPrevious`` is `true`. Its observers are notified of each change of
+  /// the state.
   public var confirmedValue: State.StateValue {
     core.access(.state, hasChanged: { _ in true })
     return core.projection.value(core.binding.store?.confirmedValue ?? core.binding.currentValue)

@@ -99,15 +99,6 @@ extension SnippetTests {
     #expect(store.currentValue == 22)
   }
 
-  @Test("The answer of the server takes the place of the edit") func answer() async throws {
-    let answer = Reservation(guest: "Ada", seats: 3)
-    let client = makeClient { $0.restaurant.reserve = { _, _ in answer } }
-    let list = client.store(for: ReservationsQuery())
-    try await list.fetch()
-    try await addReservation(Reserve.Arguments(guest: "Ada", seats: 4), in: client)
-    #expect(list.currentValue == [answer] && !list.isOptimistic)
-  }
-
   @Test("A client evicts unused stores, retains others, and describes its activity")
   func client() async throws {
     let clock = ManualClock()

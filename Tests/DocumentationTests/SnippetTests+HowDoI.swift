@@ -163,16 +163,16 @@ import Testing
     let client = makeNews {
       $0.article = { id in
         calls.wrappingAdd(1, ordering: .relaxed)
-        return Article(id: id, title: "News", stars: id)
+        return Article(id: id, title: "News")
       }
     }
     func load() async throws -> Int {
-      for id in 1...2 { _ = try await client.ensure(TaggedArticleQuery(id: id)) }
+      for id in 1...2 { _ = try await client.ensure(TaggedArticleQuery(id: id, tag: "tag \(id)")) }
       return calls.load(ordering: .relaxed)
     }
     #expect(try await load() == 2)
     #expect(try await load() == 2)
-    invalidateArticles(taggedWith: "2 stars", in: client)
+    invalidateArticles(taggedWith: "tag 2", in: client)
     #expect(try await load() == 3)
     #expect(try await load() == 3)
   }

@@ -84,7 +84,9 @@ struct InspectorCatalog {
     if unchecked.isEmpty { unchecked = Array(fresh) }
     let checked = unchecked.suffix(limit)
     unchecked.removeLast(checked.count)
-    return checked.filter { store($0, in: client)?.isStale == true }
+    let stale = checked.filter { store($0, in: client)?.isStale == true }
+    fresh.subtract(stale)
+    return stale
   }
 
   /// Returns the store with a number, if the client still has it.

@@ -84,11 +84,11 @@ extension OperationStorage {
 public enum StorageError: Error, Sendable, Hashable, CustomStringConvertible {
   /// A directory cannot be used, for a reason.
   case unusable(directory: String, reason: String)
-  /// Another client, of this process or of another one, writes to the directory.
+  /// Another storage, of this process or of another one, writes to the directory.
   case inUse(directory: String)
   /// The storage was opened for reading only.
   case readOnly(directory: String)
-  /// The file of an entry is not complete, or was changed. A storage that writes has moved it aside.
+  /// The file of an entry is not complete, was changed, or is that of another entry. A storage that writes has moved it aside.
   case damaged(key: String, file: String, reason: String)
   /// The file of an entry has a format of a later version of the library. A storage that writes has
   /// moved it aside.

@@ -68,9 +68,9 @@ extension OperationStore {
     in context: @autoclosure () -> OperationContext
   ) {
     guard hub.events.isObserved else { return }
-    // The place of the run in a queue, or what it reads, may have changed, and not the state.
-    if hub.events.hasReader { hub.events.changes.append(self) }
     let occurrence = occurrence()
+    // The run has its turn, and the state has not changed.
+    if case .attemptBegan = occurrence, hub.events.hasReader { hub.events.changes.append(self) }
     if hub.events.countOnly(occurrence) { return }
     hub.events.send(
       OperationClientEvent(

@@ -208,6 +208,9 @@ struct FileStorageTests {
     let names = directory.names.filter { $0.hasSuffix(".entry") }
     let paths = (names + ["between"]).map { "\(directory.path)/\($0)" }
     for (old, new) in [(0, 2), (1, 0), (2, 1)] { #expect(rename(paths[old], paths[new]) == 0) }
+    let reading = try FileStorage(directory: directory.path, access: .readOnly)
+    await #expect(throws: StorageError.self) { try await reading.load("a") }
+    #expect(try await reading.keys(withPrefix: "").isEmpty)
     await #expect(throws: StorageError.self) { try await storage.load("a") }
     await #expect(throws: StorageError.self) { try await storage.keys(withPrefix: "") }
     #expect(try await storage.keys(withPrefix: "").isEmpty)

@@ -61,7 +61,8 @@ final class StorageWriter: Sendable {
   /// Whether a change under a key is not in the storage yet.
   func isPending(_ key: String) -> Bool { machine.withLock { $0.isPending(key, besides: nil) } }
 
-  /// Sets an entry aside if a condition holds, while no batch changes it. Returns whether it did.
+  /// Sets an entry aside if a condition holds. Returns whether it did. A batch that changes the entry waits for the
+  /// end, or has taken its change before the condition is asked.
   nonisolated(nonsending) func setAside(_ key: String, if isWanted: () -> Bool) async -> Bool {
     let end = OneShot<Bool>()
     settingAside.withLock { $0[key] = end }

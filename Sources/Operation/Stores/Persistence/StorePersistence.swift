@@ -143,17 +143,11 @@ extension StorePersistence {
     }
   }
 
-  /// Sets the entry aside, unless it was replaced, also by a store that has followed this one on its path. Returns
-  /// whether it did: a storage that is only read, or that cannot do it, keeps the entry.
+  /// Sets the entry aside, unless a newer value replaces it: one that was saved or is being saved, also by a store
+  /// that has followed this one on its path. Returns whether it did: a storage that is only read, or that cannot do
+  /// it, keeps the entry.
   private func setAside() async -> Bool {
-    let isSetAside = await writer.setAside(key) {
-      facts.withLock { !$0.isEnded && ($0.saved ?? Self.beingSaved) == Self.beingSaved }
-    }
-    facts.withLock { facts in
-      // What was saved meanwhile may have been moved in its place, and is saved again.
-      if isSetAside || facts.saved != nil { facts.saved = Self.unusable }
-    }
-    return isSetAside
+    await writer.setAside(key) { facts.withLock { !$0.isEnded && $0.saved == nil } }
   }
 
   private func report(_ kind: OperationIssue.Kind, _ event: String, because error: any Error) {
@@ -187,10 +181,7 @@ extension StorePersistence {
       let entry = data.map {
         StorageEntry(version: settings.version, date: date ?? store.context.now(), data: $0)
       }
-      return SavedChange(entry: entry) { [self] in
-        // Unless the entry was set aside meanwhile.
-        facts.withLock { if $0.saved == Self.beingSaved { $0.saved = mark } }
-      }
+      return SavedChange(entry: entry) { [self] in facts.withLock { $0.saved = mark } }
     } catch {
       // Not again until it changes.
       facts.withLock { $0.saved = mark }
