@@ -19,6 +19,18 @@ private func makeNotesClient(
   return OperationClient(defaults: defaults, context: context, storage: storage)
 }
 
+/// Adds a note in a program that has no connection. Returns what its storage has, the identifier of the call, and
+/// its task.
+private func addNoteOffline() async throws -> (MemoryStorage, String, Task<Void, any Error>) {
+  let storage = MemoryStorage()
+  let client = makeNotesClient(storage, ManualNetworkObserver(.disconnected))
+  let call = client.store(for: addNote()).mutateTask(with: note)
+  let task = Task { try await call.runIfNeeded() }
+  for await calls in client.outbox.values where calls.count == 1 { break }
+  try await client.flush()
+  return (MemoryStorage(storage.entries), client.outbox.calls[0].id, task)
+}
+
 extension SnippetTests {
   @Test("Notes are restored after a restart, and a view is empty until then") func restart()
     async throws
@@ -64,17 +76,12 @@ extension SnippetTests {
 
   @Test("A note that was added offline is displayed after a restart, and sent once")
   func resume() async throws {
-    let storage = MemoryStorage()
-    let offline = makeNotesClient(storage, ManualNetworkObserver(.disconnected))
-    let call = offline.store(for: addNote()).mutateTask(with: note)
-    let task = Task { try await call.runIfNeeded() }
-    for await calls in offline.outbox.values where calls.count == 1 { break }
-    try await offline.flush()
+    let (storage, id, task) = try await addNoteOffline()
 
     let (sent, continuation) = AsyncStream.makeStream(of: String?.self)
     let network = ManualNetworkObserver(.disconnected)
     let service = NotesService(load: { [] }, add: { _, key in continuation.yield(key) })
-    let next = makeNotesClient(MemoryStorage(storage.entries), network, notes: service)
+    let next = makeNotesClient(storage, network, notes: service)
     let store = next.store(for: savedNotes())
     try await store.fetch()
     try await resumeCalls(of: next)
@@ -84,21 +91,16 @@ extension SnippetTests {
     continuation.finish()
     var keys: [String?] = []
     for await key in sent { keys.append(key) }
-    #expect(keys == [offline.outbox.calls[0].id])
+    #expect(keys == [id])
     task.cancel()
   }
 
   @Test("A note that the server had taken before the program ended is displayed once")
   func resumeTaken() async throws {
-    let storage = MemoryStorage()
-    let offline = makeNotesClient(storage, ManualNetworkObserver(.disconnected))
-    let call = offline.store(for: addNote()).mutateTask(with: note)
-    let task = Task { try await call.runIfNeeded() }
-    for await calls in offline.outbox.values where calls.count == 1 { break }
-    try await offline.flush()
+    let (storage, _, task) = try await addNoteOffline()
 
     let service = NotesService(load: { [note] }, add: { _, _ in })
-    let next = makeNotesClient(MemoryStorage(storage.entries), notes: service)
+    let next = makeNotesClient(storage, notes: service)
     let store = next.store(for: savedNotes())
     try await store.fetch()
     try await resumeCalls(of: next)
@@ -109,14 +111,9 @@ extension SnippetTests {
 
   @Test("A call that fails three times is discarded") func failures() async throws {
     struct Refused: Error {}
-    let storage = MemoryStorage()
-    let offline = makeNotesClient(storage, ManualNetworkObserver(.disconnected))
-    let call = offline.store(for: addNote()).mutateTask(with: note)
-    let task = Task { try await call.runIfNeeded() }
-    for await calls in offline.outbox.values where calls.count == 1 { break }
-    try await offline.flush()
+    let (storage, _, task) = try await addNoteOffline()
     let refusing = NotesService(add: { _, _ in throw Refused() })
-    let next = makeNotesClient(MemoryStorage(storage.entries), notes: refusing)
+    let next = makeNotesClient(storage, notes: refusing)
     try await resumeCalls(of: next)
     for attempt in 2...3 {
       for await calls in next.outbox.values where calls.first?.status != .running { break }
