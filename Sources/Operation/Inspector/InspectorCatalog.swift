@@ -7,7 +7,7 @@ struct InspectorCatalog {
   private struct Entry {
     let key: ObjectIdentifier
     let path: OperationPath
-    /// What the store has read when it was described last.
+    /// What the store had read when it was described last, and what had read it.
     var reads: [Int] = []
     var readBy: [Int] = []
     var isPaused = false
@@ -23,8 +23,8 @@ struct InspectorCatalog {
   private var lastID = 0
   /// The stores that were described since the last update.
   private var described: [Int: InspectedStore] = [:]
-  /// What descriptions have found since the last update: stores whose readers have changed, and waits that
-  /// began.
+  /// What descriptions have found since the last update: stores whose dependencies have changed or that have
+  /// become stale, and waits that began.
   private var found = InspectorUpdate()
   /// The stores with a fresh value that becomes stale.
   private var fresh: Set<Int> = []
@@ -115,7 +115,7 @@ struct InspectorCatalog {
     return inspected
   }
 
-  /// Notes whose readers have changed, and the waits that began.
+  /// Notes whose dependencies have changed, and the waits that began.
   private mutating func note(_ store: InspectedStore, at date: Date) {
     let id = store.facts.id
     guard let old = entries[id] else { return }

@@ -88,7 +88,8 @@ public enum StorageError: Error, Sendable, Hashable, CustomStringConvertible {
   case inUse(directory: String)
   /// The storage was opened for reading only.
   case readOnly(directory: String)
-  /// The file of an entry is not complete, was changed, or is that of another entry. A storage that writes has moved it aside.
+  /// The file of an entry is not complete, was changed, or is that of another entry. A storage that writes has
+  /// moved it aside.
   case damaged(key: String, file: String, reason: String)
   /// The file of an entry has a format of a later version of the library. A storage that writes has
   /// moved it aside.

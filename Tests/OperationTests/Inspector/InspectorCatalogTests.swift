@@ -79,6 +79,8 @@ import Testing
     _ = catalog.update(with: ChangeFeed.Changes(), from: client)
     for id in ids { _ = catalog.describe(id, in: client) }
     #expect(catalog.checkFreshness(atMost: 3, in: client).isEmpty)
+    let repeated = catalog.update(with: ChangeFeed.Changes(), from: client).changed
+    #expect(repeated.isEmpty, "what a check has found is not found again")
   }
 
   private struct Refusal: Error {}

@@ -57,6 +57,23 @@ struct RestoredValueTests {
     }
   }
 
+  @Test("A list of no pages that was set is restored with its date")
+  func noPages() async throws {
+    let program = SavedProgram()
+    let feed = Paginated(path: ["q"], initialPageId: 0, nextPageId: { page, _ in page.id + 1 }) {
+      (paging: PaginatedPaging<Int, Int>, _) async throws -> Int in paging.pageId
+    }.manual().persisted()
+    let store = program.client.store(for: feed)
+    store.currentValue = []
+    try await program.client.flush()
+    let next = program.restarted()
+    let restored = next.client.store(for: feed)
+    for await state in restored.states where !state.isRestoring { break }
+    #expect(restored.currentValue == [])
+    #expect(restored.valueLastUpdatedAt == savedStart)
+    try await next.client.flush()
+  }
+
   @Test("A removed store sets nothing aside in place of what its successor has saved")
   func settingAsideForRemovedStore() async throws {
     let storage = MemoryStorage(["values/q": savedEntry("garbage")])
