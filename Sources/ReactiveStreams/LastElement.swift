@@ -17,6 +17,9 @@ package final class LastElement<Element: Sendable>: Sendable {
     }
   }
 
+  /// Returns the stored element, which is not stored any more.
+  package func take() -> Element? { element.withLock { exchange(&$0, with: nil) } }
+
   /// Stores `new`, and releases the stored element without the lock.
   package func set(_ new: Element?) {
     withExtendedLifetime(element.withLock { exchange(&$0, with: new) }) {}

@@ -156,7 +156,10 @@ extension OperationTask {
   ) { for task in tasks { schedule(after: task) } }
 
   var dependency: TaskDependency {
-    TaskDependency(node: node) { [self] in await node.waitForEnd(startingWith: configuration) }
+    let start = { @Sendable [self] in
+      node.driver?.start(node, configuration: configuration, joins: false) ?? false
+    }
+    return TaskDependency(node: node, start: start) { [node] in await node.waitForEnd() }
   }
 }
 

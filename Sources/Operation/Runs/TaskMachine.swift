@@ -97,6 +97,8 @@ struct TaskProgress: OptionSet, Sendable {
   var hasStarted: Bool { contains(.started) }
   var isCancelled: Bool { contains(.cancelled) }
   var isEnded: Bool { contains(.ended) }
+  /// Whether the task was started or cancelled.
+  var hasBegun: Bool { hasStarted || isCancelled }
   /// Whether the task was cancelled before its start.
   var isNeverStarted: Bool { isCancelled && !hasStarted }
 }

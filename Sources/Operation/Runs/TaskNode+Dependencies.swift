@@ -9,7 +9,13 @@ struct TaskDependency: Sendable {
   var successor: (@Sendable () -> TaskDependency?)?
   /// Whether a search has found no cycle through it.
   var isConfirmed = false
+  /// Starts the task for the waiter. Returns whether the waiter holds a lease on it from then on.
+  var start: @Sendable () -> Bool = { false }
+  /// Whether the waiter holds a lease on the task, which is released when the dependency is removed.
+  var isHeld = false
   let wait: nonisolated(nonsending) @Sendable () async -> Void
+
+  fileprivate func releaseLease() { if isHeld { node.releaseLease() } }
 
   /// Waits for the task, and for those that follow it, up to one that waits for the waiter itself. The search for
   /// a cycle when the dependency was added could not find that one, which began later.
@@ -32,6 +38,35 @@ extension TaskNode {
 
   /// The tasks that this one waits for if it begins now. One that is added meanwhile is not confirmed.
   var confirmedDependencies: [TaskDependency] { dependencies.filter(\.isConfirmed) }
+
+  /// Starts the tasks that this one waits for, and before each those that it waits for itself, so that the calls
+  /// of all are in the outbox in the order in which they are made. Returns the former.
+  func startDependencies() -> [TaskDependency] {
+    let own = confirmedDependencies
+    // A list, as the start of a long chain would be a deep recursion.
+    var open = own.reversed().map { (waiter: self, task: $0, isLast: false) }
+    while let (waiter, task, isLast) = open.popLast() {
+      if task.node.progress.hasBegun { continue }
+      if isLast {
+        waiter.start(task)
+      } else {
+        open.append((waiter, task, true))
+        open += task.node.confirmedDependencies.reversed().map { (task.node, $0, false) }
+      }
+    }
+    return own
+  }
+
+  private func start(_ dependency: TaskDependency) {
+    guard dependency.start() else { return }
+    let isPresent = guarded.withLock { guarded in
+      let index = guarded.dependencies.lastIndex { $0.node === dependency.node && $0.isConfirmed }
+      if let index { guarded.dependencies[index].isHeld = true }
+      return index != nil
+    }
+    // This task may have been cancelled meanwhile.
+    if !isPresent { dependency.node.releaseLease() }
+  }
 
   /// Waits until the given dependencies have ended, and then removes all of them. A successor that begins
   /// later is not waited for and may await this task, so no cycle must be found through it.
@@ -88,7 +123,7 @@ extension TaskNode {
       let index = guarded.dependencies.lastIndex { $0.node === other }
       return index.map { guarded.dependencies.remove(at: $0) }
     }
-    withExtendedLifetime(removed) {}
+    removed?.releaseLease()
   }
 
   func removeDependencies() {
@@ -115,7 +150,9 @@ extension TaskNode {
       return isOutermost
     }
     guard isOutermost else { return }
-    while let next = released.withLock({ $0[thread]?.popLast() }) { withExtendedLifetime(next) {} }
+    while let next = released.withLock({ $0[thread]?.popLast() }) {
+      for dependency in next { dependency.releaseLease() }
+    }
     released.withLock { $0[thread] = nil }
   }
 }

@@ -191,18 +191,9 @@ final class TaskNode: ContextRun {
     guarded.withLock { $0.machine.cancelWait(id) }?.resume(returning: nil)
   }
 
-  /// Starts the task if needed, and waits until it has ended. Holds a lease only if it started the
-  /// task.
-  nonisolated(nonsending) func waitForEnd(
-    startingWith configuration: OperationTaskConfiguration
-  ) async {
-    let progress = progress
-    // A task that was cancelled before its start is never started.
-    if progress.isNeverStarted { return }
-    let isHeld =
-      !progress.hasStarted
-      && driver?.start(self, configuration: configuration, joins: false) ?? false
-    _ = await wait(isCancellable: true) { if isHeld { releaseLease() } }
+  /// Waits for the end of a task that was started; one that was cancelled before is never started.
+  nonisolated(nonsending) func waitForEnd() async {
+    if !progress.isNeverStarted { _ = await wait(isCancellable: true) {} }
   }
 }
 

@@ -34,7 +34,8 @@ public final class FileStorage: OperationStorage {
   ///   - access: What the storage does there.
   /// - Throws: ``StorageError/unusable(directory:reason:)`` for a directory that is a file, that belongs to
   ///   another user, or that contains other files and that others can access;
-  ///   ``StorageError/inUse(directory:)`` if another storage writes there.
+  ///   ``StorageError/inUse(directory:)`` if another storage writes there, also one of this process that its
+  ///   client or a store still retains.
   public convenience init(
     directory: String, access: Access = .readWrite
   ) throws(StorageError) {

@@ -37,7 +37,7 @@ extension OperationStore {
     let scope = settings.values.serialScope
     let began = hub.events.isObserved ? run.context.operationClock.elapsed() : nil
     if launch == 0 { send(.runStarted(run.context.eventRun), in: run.context) }
-    let dependencies = launch == 0 ? run.core.node.confirmedDependencies : []
+    let dependencies = launch == 0 ? run.core.node.startDependencies() : []
     // A run that is launched again has kept its place in the queue.
     if let scope, launch == 0 { queue(run, in: scope, mustWait: !dependencies.isEmpty) }
     let name = run.box.configuration.name ?? types.taskName(in: run.context)

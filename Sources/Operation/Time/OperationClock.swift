@@ -46,9 +46,14 @@ extension OperationClock {
   public func schedule(
     after duration: Duration, _ action: @escaping @Sendable () -> Void
   ) -> OperationSubscription {
+    // A cancelled task ends later, and must not retain until then what the action does.
+    let kept = LastElement(action)
     // Detached: another task would retain the task-local values of the caller, such as a client.
-    let task = Task.detached { if await hasSlept(for: duration) { action() } }
-    return OperationSubscription { task.cancel() }
+    let task = Task.detached { if await hasSlept(for: duration) { kept.take()?() } }
+    return OperationSubscription {
+      kept.set(nil)
+      task.cancel()
+    }
   }
 
   /// Waits, and returns `false` if the sleep has failed or the task is cancelled.

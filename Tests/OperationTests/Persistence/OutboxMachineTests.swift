@@ -51,6 +51,11 @@ struct OutboxMachineTests {
       machine.add(OutboxEntry("\(number)", number: number), "\(number)")
     }
     #expect(machine.ids == ["1", "2", "3", "20"])
+    let entry = OutboxEntry("3", number: 3)
+    #expect(machine.end(entry))
+    #expect(machine.ids == ["1", "2", "20"])
+    for _ in 0..<2 { machine.add(entry, "3") }
+    #expect(machine.ids == ["1", "2", "3", "20"])
     #expect(OutboxEntry.number(of: OutboxEntry("x-1", number: 20).key) == 20)
     #expect(OutboxEntry.number(of: "calls/x") == nil)
   }

@@ -98,6 +98,32 @@ struct OutboxTests {
     first.cancel(matching: [])
   }
 
+  @Test("A call is made again after the one that it waits for, also if that was started with it")
+  func scheduled() async throws {
+    let server = OutboxServer()
+    let mutation = CreatePost(server: server).networkMode(.online).serialized(in: "posts")
+      .persisted()
+    let first = outboxProgram(storage, network: ManualNetworkObserver(.disconnected))
+    let store = first.store(for: mutation)
+    let titles = ["a", "b", "c", "d"]
+    let tasks = titles.map { store.mutateTask(with: $0) }
+    tasks[1].schedule(after: tasks[0])
+    tasks[3].schedule(after: tasks[1...2])
+    let call = Task.immediate { try? await tasks[3].runIfNeeded() }
+    // It waits for all calls.
+    try await first.flush()
+    let listed = first.outbox.calls.map { String(decoding: $0.arguments, as: UTF8.self) }
+    #expect(listed == titles.map { "\"\($0)\"" })
+    try #require(storage.entries.count == 4)
+
+    let next = outboxProgram(MemoryStorage(storage.entries))
+    try await next.resumeMutations { $0.register(mutation) }
+    for await present in next.outbox.values where present.isEmpty { break }
+    #expect(server.titles == titles)
+    first.cancel(matching: [])
+    _ = await call.value
+  }
+
   @Test("A subscriber that flushes waits until the storage has the listed calls")
   func flushInHandler() async throws {
     let server = OutboxServer(waits: true)

@@ -163,6 +163,25 @@ import Testing
     #expect(second.attempts == 1)
   }
 
+  @Test("A task that was started for one that is cancelled while it waits is cancelled, too")
+  func cancelledTogether() async throws {
+    let gate = AsyncGate()
+    let script = Script { attempt, _, _ in
+      await gate.wait()
+      return .success(attempt)
+    }
+    let store = Store.detached(query: OpenQuery(script: script))
+    let task = Store.detached(query: OpenQuery(script: Script())).runTask()
+    task.schedule(after: store.runTask())
+    let call = Task { try await task.runIfNeeded() }
+    await script.contexts.wait(for: 1)
+    #expect(store.isLoading)
+    call.cancel()
+    await #expect(throws: CancellationError.self) { try await call.value }
+    #expect(!store.isLoading)
+    gate.open()
+  }
+
   @Test("A restart does not begin a task before the one that it waits for has ended")
   func restarted() async throws {
     let (log, gate) = (EventLog<String>(), AsyncGate())
@@ -216,5 +235,23 @@ import Testing
     last = nil
     #expect(store.activeTasks.isEmpty)
     #expect(store.status.isIdle)
+  }
+
+  @Test("Three thousand tasks, each after the one before it, run in order when the last is started")
+  func longRun() async throws {
+    let places = EventLog<Int>()
+    let script = Script { attempt, context, _ in
+      places.append(context.fixtureNumber)
+      return .success(attempt)
+    }
+    let store = Store.detached(query: OpenQuery(script: script))
+    var last: OperationTask<Int, any Error>?
+    for place in 0..<3_000 {
+      let task = store.runTask(using: .number(place))
+      if let last { task.schedule(after: last) }
+      last = task
+    }
+    try await last?.runIfNeeded()
+    #expect(places.values == Array(0..<3_000))
   }
 }

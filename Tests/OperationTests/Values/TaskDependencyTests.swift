@@ -2,6 +2,17 @@ import Testing
 
 @testable import Operation
 
+/// A driver that counts the leases that are released.
+private final class LeaseCounter: TaskDriver {
+  let releases = Counter()
+
+  func start(_ task: TaskNode, configuration: OperationTaskConfiguration, joins: Bool) -> Bool {
+    true
+  }
+  func releaseLease(on id: OperationTaskID) { releases.increment() }
+  func cancel(_ id: OperationTaskID) {}
+}
+
 @Suite("TaskDependency") struct TaskDependencyTests {
   private let nodes = (0..<6).map { _ in TaskNode() }
 
@@ -118,6 +129,47 @@ import Testing
     gate.open()
     await waiting.value
     #expect(isPresent.value)
+  }
+
+  @Test("The lease on a task that was started for another one is released once")
+  func lease() {
+    let driver = LeaseCounter()
+    nodes[0].wait(for: TaskDependency(node: TaskNode(driver: driver), start: { true }) {})
+    nodes[0].wait(for: TaskDependency(node: TaskNode(driver: driver), start: { false }) {})
+    #expect(nodes[0].startDependencies().count == 2)
+    #expect(driver.releases.value == 0)
+    for _ in 0..<2 { nodes[0].removeDependencies() }
+    #expect(driver.releases.value == 1)
+  }
+
+  @Test("The lease is released if the waiter is cancelled while the task is started for it")
+  func leaseOfCancelled() {
+    let driver = LeaseCounter()
+    let start = { @Sendable [nodes] in
+      nodes[0].cancelRun(with: nil)
+      return true
+    }
+    nodes[0].wait(for: TaskDependency(node: TaskNode(driver: driver), start: start) {})
+    _ = nodes[0].startDependencies()
+    #expect(driver.releases.value == 1)
+  }
+
+  @Test("The lease is released if a successor waits for the waiter")
+  func leaseBeforeSuccessor() async {
+    let (driver, gate) = (LeaseCounter(), AsyncGate())
+    let next = TaskDependency(node: nodes[2]) {}
+    let node = TaskNode(driver: driver)
+    nodes[0].wait(for: TaskDependency(node: node, successor: { next }, start: { true }) {})
+    nodes[0].wait(for: TaskDependency(node: nodes[3]) { await gate.wait() })
+    nodes[2].wait(for: TaskDependency(node: nodes[0]) {})
+    let waiting = Task { [nodes] in
+      await nodes[0].waitForDependencies(nodes[0].startDependencies())
+    }
+    while driver.releases.value == 0, nodes[0].dependencies.count > 1 { await Task.yield() }
+    #expect(driver.releases.value == 1)
+    gate.open()
+    await waiting.value
+    #expect(driver.releases.value == 1)
   }
 
   @Test("A chain of any length is released with its end", arguments: [Int.max, 1_000, 2])

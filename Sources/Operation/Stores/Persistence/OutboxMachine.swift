@@ -27,6 +27,8 @@ struct OutboxMachine: DeliveryMachine {
 
   var deliveries = DeliveryQueue<[OutboxCall]>()
   private var listed: [OutboxEntry: Listed] = [:]
+  /// The entries that are listed, in the order in which the calls were made.
+  private var order: [OutboxEntry] = []
   /// The calls that have ended and whose removals are still to be noted.
   private var ended: [OutboxEntry: Listed] = [:]
   private(set) var lastTicket = 0
@@ -40,20 +42,16 @@ struct OutboxMachine: DeliveryMachine {
   var endOfReading: OneShot<Bool>?
 
   /// The calls that have not ended, in the order in which they were made.
-  private var pending: [PendingCall] {
-    listed.sorted { $0.key.key < $1.key.key }.map(pendingCall)
-  }
+  var calls: [OutboxCall] { order.compactMap(call) }
 
-  private func pendingCall(_ entry: OutboxEntry, _ listed: Listed) -> PendingCall {
-    (entry, listed.call, registered[listed.call.mutation])
-  }
+  var waiting: [PendingCall] { pendingCalls { $0.status == .waiting } }
 
-  var calls: [OutboxCall] { pending.map(\.call) }
+  func pendingCall(_ id: OutboxCall.ID) -> PendingCall? { pendingCalls { $0.id == id }.first }
 
-  var waiting: [PendingCall] { pending.filter { $0.call.status == .waiting } }
-
-  func pendingCall(_ id: OutboxCall.ID) -> PendingCall? {
-    listed.first { $0.value.call.id == id }.map(pendingCall)
+  private func pendingCalls(where isIncluded: (OutboxCall) -> Bool) -> [PendingCall] {
+    order.compactMap { entry in
+      call(of: entry).flatMap { isIncluded($0) ? (entry, $0, registered[$0.mutation]) : nil }
+    }
   }
 
   mutating func nextTicket() -> Int {
@@ -81,7 +79,10 @@ struct OutboxMachine: DeliveryMachine {
 
   @discardableResult
   mutating func add(_ entry: OutboxEntry, _ call: OutboxCall, run: Run? = nil) -> Bool {
-    listed[entry] = Listed(call: call, run: run)
+    if listed.updateValue(Listed(call: call, run: run), forKey: entry) == nil {
+      let index = order.lastIndex { $0.key < entry.key }
+      order.insert(entry, at: index.map { $0 + 1 } ?? 0)
+    }
     notify()
     return true
   }
@@ -152,6 +153,7 @@ struct OutboxMachine: DeliveryMachine {
       !mustWait || listing.call.status == .waiting
     else { return false }
     ended[entry] = listed.removeValue(forKey: entry)
+    if let index = order.firstIndex(of: entry) { order.remove(at: index) }
     notify()
     return true
   }

@@ -79,7 +79,9 @@ final class StorageWriter: Sendable {
   nonisolated(nonsending) func flush() async throws {
     let (count, round, batch) = machine.withLock { ($0.changeCount, $0.roundCount, $0.flush()) }
     if let batch { write(batch) }
-    let outcome = { @Sendable [self] in machine.withLock { $0.outcome(of: count, since: round) } }
+    let outcome = { @Sendable [weak self] in
+      self?.machine.withLock { $0.outcome(of: count, since: round) }
+    }
     _ = await wait {
       outcome() != nil
     } changes: { [ends] notify in
@@ -103,22 +105,29 @@ final class StorageWriter: Sendable {
   private func wake() { if let batch = machine.withLock({ $0.timerEnded() }) { write(batch) } }
 
   private func write(_ batch: StorageWriterMachine.Batch) {
+    // A caller that flushes may open the directory of the storage once more when it continues. Nothing here may
+    // retain the storage then.
+    let kept = LastElement((writer: self, batch: batch))
     // No detached task: it makes its reports to the handler of the caller.
-    Task(executorPreference: clock.executor) { [self] in
-      var isSuccess = true
-      do { try await perform(batch) } catch StorageError.readOnly {
-        // The program has asked for that, so nothing is to be saved.
-      } catch {
-        isSuccess = false
-        lastFailure.set(error)
-        // The first failure since a success, before a caller that flushes gets it.
-        if !batch.followsFailure { report(error) }
-      }
-      let delay = machine.withLock { $0.end(batch, isSuccess: isSuccess) }
-      withExtendedLifetime(batch) {}
-      start(delay)
+    Task(executorPreference: clock.executor) { [ends] in
+      if let (writer, batch) = kept.take() { await writer.finish(batch) }
       ends.send(())
     }
+  }
+
+  private func finish(_ batch: StorageWriterMachine.Batch) async {
+    for timer in batch.timers { timer.cancel() }
+    var isSuccess = true
+    do { try await perform(batch) } catch StorageError.readOnly {
+      // The program has asked for that, so nothing is to be saved.
+    } catch {
+      isSuccess = false
+      lastFailure.set(error)
+      // The first failure since a success, before a caller that flushes gets it.
+      if !batch.followsFailure { report(error) }
+    }
+    let delay = machine.withLock { $0.end(batch, isSuccess: isSuccess) }
+    start(delay)
   }
 
   private func perform(_ batch: StorageWriterMachine.Batch) async throws {
