@@ -130,6 +130,32 @@ func obedientArticle(_ id: Int) -> some QueryRequest<Article, QueryState<Article
 }
 // end
 
+// snippet: refresh a token once for all requests
+struct TokenQuery: SimpleQueryRequest, Hashable {
+  func fetch(in context: OperationContext) async throws -> String {
+    try await context.news.signIn()
+  }
+}
+
+struct Unauthorized: Error {}
+
+extension OperationContext {
+  func authorized<Value>(_ send: (_ token: String) async throws -> Value) async throws -> Value {
+    guard let client = operationClient else { throw Unauthorized() }
+    let query = TokenQuery().neverStale()
+    let token = try await client.ensure(query)
+    do { return try await send(token) } catch is Unauthorized {
+      let store = client.store(for: query)
+      // Of the requests that were refused with this token, the first one invalidates it.
+      store.withExclusiveAccess {
+        if store.currentValue == token, !store.isStale { store.invalidate() }
+      }
+      return try await send(client.ensure(query))
+    }
+  }
+}
+// end
+
 // snippet: inject a service
 func makeNewsClient(_ service: NewsService) -> OperationClient {
   var context = OperationContext()

@@ -27,6 +27,7 @@ struct NewsService: Sendable {
   /// Returns `nil` if the headlines still have the tag.
   var headlines: @Sendable (_ tag: String?) async throws -> Headlines? = { _ in Headlines() }
   var rate: @Sendable (_ id: Int, _ stars: Int) async throws -> Void = { _, _ in }
+  var signIn: @Sendable () async throws -> String = { "token" }
 }
 
 extension OperationContext {
@@ -243,7 +244,7 @@ func liveStars(
   from socket: @escaping @Sendable () -> AsyncThrowingStream<Int, any Error>
 ) -> some QueryRequest<Int, QueryState<Int, any Error>> {
   Query(path: ["live-stars"], newestOf: { _ in socket() })
-    .retry(limit: 100)
+    .retry(limit: .max)
     .backoff(.exponential(.seconds(1)).capped(at: .seconds(30)).jittered())
 }
 // end

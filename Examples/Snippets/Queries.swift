@@ -138,13 +138,31 @@ func newestReading(from readings: @escaping @Sendable () -> AsyncThrowingStream<
   -> some QueryRequest<Double, QueryState<Double, any Error>>
 {
   Query(path: ["reading"], newestOf: { _ in readings() })
-    .retry(limit: 100).backoff(.exponential(.seconds(1)).capped(at: .seconds(30)))
+    .retry(limit: .max).backoff(.exponential(.seconds(1)).capped(at: .seconds(30)))
 }
 
 func allReadings(from readings: @escaping @Sendable () -> AsyncThrowingStream<Double, any Error>)
   -> some QueryRequest<[Double], QueryState<[Double], any Error>>
 {
   Query(path: ["readings"], appending: { _ in readings() })
+}
+// end
+
+// snippet: values from a socket or a file 2
+func messages(
+  from socket: Broadcast<String>, load: @escaping @Sendable () async throws -> [String]
+) -> Query<[String], any Error> {
+  Query(path: ["messages"]) { _, continuation in
+    var arriving = socket.values.makeAsyncIterator()
+    var all = try await load()
+    continuation.yield(all)
+    while let message = await arriving.next() {
+      all.append(message)
+      continuation.yield(all)
+    }
+    try Task.checkCancellation()
+    return all
+  }
 }
 // end
 

@@ -112,11 +112,16 @@ final class LettersModel {
 final class PlaceModel {
   @SharedQuery<ForecastQuery.State> var forecast
   @SharedQuery<ForecastQuery.State> var chosen
+  @SharedQuery<DefaultState<Query<[String], any Error>.State>>(default: []) var names
+  @SharedQuery<SelectedState<ForecastQuery.State, Double?>> var celsius
 
   init(place: String, client: OperationClient) {
-    _forecast = SharedQuery(ForecastQuery(place: place), client: client)
+    let query = ForecastQuery(place: place)
+    _forecast = SharedQuery(query, client: client)
     // Requests are bound to it later.
     _chosen = SharedQuery(client: client)
+    _names = SharedQuery(placesQuery(), default: [], client: client)
+    _celsius = SharedQuery(query, client: client) { $0.celsius }
   }
 }
 // end

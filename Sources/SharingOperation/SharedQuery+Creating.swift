@@ -49,6 +49,27 @@ extension SharedQuery {
     self.init(request, in: client, projection: .defaulting(to: value)) { $0.store(for: request) }
   }
 
+  /// Creates a wrapper without a store that displays a default until a request is bound to it, and also later for
+  /// a missing value.
+  ///
+  /// ```swift
+  /// final class FeedModel {
+  ///   @SharedQuery<DefaultState<PostsQuery.State>>(default: []) var posts
+  ///
+  ///   init(client: OperationClient) { _posts = SharedQuery(PostsQuery(), default: [], client: client) }
+  /// }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - value: The default.
+  ///   - client: The client in which requests are bound; `OperationClient.shared` by default.
+  public init<Base: ValueInitializedState>(
+    default value: Base.DefaultedValue, client: OperationClient? = nil
+  ) where State == DefaultState<Base> {
+    let projection = Projection<State>.defaulting(to: value)
+    self.init(SharedQueryCore(.empty, client: client ?? .unreported, projection: projection))
+  }
+
   /// Creates a wrapper of a store for a request, in `OperationClient.shared` if `client` is `nil`.
   ///
   /// - Parameter store: Returns the store in the client.

@@ -61,6 +61,12 @@ public struct SharedQuery<State: OperationState>: Sendable {
     self.init(SharedQueryCore(.empty, client: client, projection: .identity))
   }
 
+  /// Creates a wrapper of a part of a value without a store, as ``init()`` does. Until one is assigned in its place
+  /// that has a request, the part is missing.
+  public init<Base: ValueInitializedState, Part>() where State == SelectedState<Base, Part?> {
+    self.init(SharedQueryCore(.empty, client: .unreported, projection: .selecting { _ in nil }))
+  }
+
   init(_ core: SharedQueryCore<State>, upstream: OperationSubscription = .empty) {
     self.core = core
     property = OperationSubscription { core.notifyAllReaders() }

@@ -38,6 +38,34 @@ struct StructModel: Sendable {
     #expect(numbers == [2, 2])
   }
 
+  @Test("A wrapper with a default can begin without a store, in a client or without one")
+  func unbackedWithDefault() async throws {
+    @SharedQuery<DefaultState<NumberQuery.State>>(default: [7]) var numbers
+    #expect(numbers == [7] && !$numbers.isBacked)
+    _numbers = SharedQuery(default: [8], client: client)
+    #expect(numbers == [8] && !$numbers.isBacked)
+    let projected = $numbers
+    await #expect(throws: SharedQueryError.unbacked) { try await projected.fetch() }
+    projected.bind(to: NumberQuery(number: 2))
+    #expect(projected.store === client.store(for: NumberQuery(number: 2)))
+    #expect(numbers == [8])
+    try await projected.fetch()
+    #expect(numbers == [2, 2])
+    _numbers = SharedQuery(NumberQuery(number: 3), default: [9], client: client)
+    #expect(numbers == [9] && $numbers.isBacked)
+  }
+
+  @Test("A wrapper of a part of a value can begin without a store")
+  func unbackedPart() async throws {
+    @SharedQuery<SelectedState<NumberQuery.State, Int?>> var count
+    #expect(count == nil && !$count.isBacked)
+    _count = SharedQuery(NumberQuery(number: 2), client: client) { $0.count }
+    #expect(count == nil && $count.isBacked)
+    let projected = $count
+    try await projected.fetch()
+    #expect(count == 2)
+  }
+
   @Test("A wrapper can be used in an observable class on the main actor") @MainActor
   func mainActor() async throws {
     try await OperationClient.withCurrent(client) {

@@ -161,6 +161,18 @@ import Testing
     #expect(store.currentValue == "done b" && store.valueUpdateCount == 2)
   }
 
+  @Test("A call that is scheduled after others is displayed at its end", arguments: [false, true])
+  func scheduled(isLimited: Bool) async throws {
+    let (client, call) = (client(), Call(desk: desk))
+    let store =
+      isLimited
+      ? client.store(for: call.limited(to: 2, in: "desk")) : client.store(for: call)
+    let calls = ["a", "b", "c"].map { store.mutateTask(with: $0) }
+    calls[2].schedule(after: calls[0...1])
+    #expect(try await calls[2].runIfNeeded() == "done c")
+    #expect(store.currentValue == "done c")
+  }
+
   @Test("A reset removes the calls that a later one covers")
   func reset() async throws {
     let store = client().store(for: Call(desk: desk))

@@ -116,7 +116,6 @@ final class StorageWriter: Sendable {
   }
 
   private func finish(_ batch: StorageWriterMachine.Batch) async {
-    for timer in batch.timers { timer.cancel() }
     var isSuccess = true
     do { try await perform(batch) } catch StorageError.readOnly {
       // The program has asked for that, so nothing is to be saved.
