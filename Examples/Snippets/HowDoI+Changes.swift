@@ -137,20 +137,21 @@ struct TokenQuery: SimpleQueryRequest, Hashable {
   }
 }
 
+func token() -> some QueryRequest<String, TokenQuery.State> { TokenQuery().neverStale() }
+
 struct Unauthorized: Error {}
 
 extension OperationContext {
   func authorized<Value>(_ send: (_ token: String) async throws -> Value) async throws -> Value {
     guard let client = operationClient else { throw Unauthorized() }
-    let query = TokenQuery().neverStale()
-    let token = try await client.ensure(query)
-    do { return try await send(token) } catch is Unauthorized {
-      let store = client.store(for: query)
+    let refused = try await client.ensure(token())
+    do { return try await send(refused) } catch is Unauthorized {
+      let store = client.store(for: token())
       // Of the requests that were refused with this token, the first one invalidates it.
       store.withExclusiveAccess {
-        if store.currentValue == token, !store.isStale { store.invalidate() }
+        if store.currentValue == refused, !store.isStale { store.invalidate() }
       }
-      return try await send(client.ensure(query))
+      return try await send(client.ensure(token()))
     }
   }
 }

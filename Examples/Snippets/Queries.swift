@@ -157,6 +157,8 @@ func messages(
     var all = try await load()
     continuation.yield(all)
     while let message = await arriving.next() {
+      // It may have been sent before the others were loaded.
+      if all.contains(message) { continue }
       all.append(message)
       continuation.yield(all)
     }

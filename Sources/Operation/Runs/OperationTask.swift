@@ -139,8 +139,9 @@ extension OperationTask {
 extension OperationTask {
   /// Makes the run wait until another task has ended, with whatever result.
   ///
-  /// The other task is started when this one starts, if it has not been started then. It stays
-  /// scheduled until then, also when the last copy that a caller holds of it is released. A schedule
+  /// The other task is started when this one starts, if it has not been started then, with the priority of this
+  /// one if it has none. If this one is cancelled then, the other one is cancelled, too, unless someone awaits it.
+  /// It stays scheduled until then, also when the last copy that a caller holds of it is released. A schedule
   /// that would form a cycle is not made, and is reported. The call has no effect on a task that has
   /// been started or cancelled.
   public func schedule<OtherValue, OtherFailure>(
@@ -156,8 +157,10 @@ extension OperationTask {
   ) { for task in tasks { schedule(after: task) } }
 
   var dependency: TaskDependency {
-    let start = { @Sendable [self] in
-      node.driver?.start(node, configuration: configuration, joins: false) ?? false
+    let start = { @Sendable [self] (priority: TaskPriority?) in
+      var configuration = configuration
+      configuration.priority = configuration.priority ?? priority
+      return node.driver?.start(node, configuration: configuration, joins: false) ?? false
     }
     return TaskDependency(node: node, start: start) { [node] in await node.waitForEnd() }
   }

@@ -9,8 +9,9 @@ struct TaskDependency: Sendable {
   var successor: (@Sendable () -> TaskDependency?)?
   /// Whether a search has found no cycle through it.
   var isConfirmed = false
-  /// Starts the task for the waiter. Returns whether the waiter holds a lease on it from then on.
-  var start: @Sendable () -> Bool = { false }
+  /// Starts the task for the waiter, with the given priority if it has none of its own. Returns whether the waiter
+  /// holds a lease on it from then on.
+  var start: @Sendable (TaskPriority?) -> Bool = { _ in false }
   /// Whether the waiter holds a lease on the task, which is released when the dependency is removed.
   var isHeld = false
   let wait: nonisolated(nonsending) @Sendable () async -> Void
@@ -41,14 +42,16 @@ extension TaskNode {
 
   /// Starts the tasks that this one waits for, and before each those that it waits for itself, so that the calls
   /// of all are in the outbox in the order in which they are made. Returns the former.
-  func startDependencies() -> [TaskDependency] {
+  ///
+  /// - Parameter priority: That of this task.
+  func startDependencies(_ priority: TaskPriority? = nil) -> [TaskDependency] {
     let own = confirmedDependencies
     // A list, as the start of a long chain would be a deep recursion.
     var open = own.reversed().map { (waiter: self, task: $0, isLast: false) }
     while let (waiter, task, isLast) = open.popLast() {
       if task.node.progress.hasBegun { continue }
       if isLast {
-        waiter.start(task)
+        waiter.start(task, priority)
       } else {
         open.append((waiter, task, true))
         open += task.node.confirmedDependencies.reversed().map { (task.node, $0, false) }
@@ -57,8 +60,8 @@ extension TaskNode {
     return own
   }
 
-  private func start(_ dependency: TaskDependency) {
-    guard dependency.start() else { return }
+  private func start(_ dependency: TaskDependency, _ priority: TaskPriority?) {
+    guard dependency.start(priority) else { return }
     let isPresent = guarded.withLock { guarded in
       let index = guarded.dependencies.lastIndex { $0.node === dependency.node && $0.isConfirmed }
       if let index { guarded.dependencies[index].isHeld = true }

@@ -37,11 +37,11 @@ extension OperationStore {
     let scope = settings.values.serialScope
     let began = hub.events.isObserved ? run.context.operationClock.elapsed() : nil
     if launch == 0 { send(.runStarted(run.context.eventRun), in: run.context) }
-    let dependencies = launch == 0 ? run.core.node.startDependencies() : []
+    let priority = run.box.configuration.priority
+    let dependencies = launch == 0 ? run.core.node.startDependencies(priority) : []
     // A run that is launched again has kept its place in the queue.
     if let scope, launch == 0 { queue(run, in: scope, mustWait: !dependencies.isEmpty) }
     let name = run.box.configuration.name ?? types.taskName(in: run.context)
-    let priority = run.box.configuration.priority
     let ticket = launch == 0 ? ticket(of: run) : nil
     run.core.node.attach(
       Task.make(name: name, on: run.context.executor, priority: priority) { [self] in
@@ -281,8 +281,8 @@ extension OperationStore: TaskDriver {
     let core = Machine.Core(task)
     // It calls the user's code, which must not run under the lock.
     _ = configuration.context.valuesHash
-    // Of overlapping calls of a mutation the one that is started last is displayed.
-    _ = task.startDependencies()
+    // Of overlapping calls of a mutation the one that is started last is displayed. After a shutdown none is needed.
+    if !hub.isClosed { _ = task.startDependencies(configuration.priority) }
     switch commit({ $0.start(core, configuration, joins: joins) }) {
     case .launch(let box): launch(AdmittedRun(core: core, box: box, mustLaunch: true))
     case .joined:

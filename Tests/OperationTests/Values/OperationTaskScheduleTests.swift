@@ -182,6 +182,38 @@ import Testing
     gate.open()
   }
 
+  @Test("A task that is started for another one has its priority, if it has none of its own")
+  func priority() async throws {
+    let priorities = EventLog<TaskPriority>()
+    let script = Script { attempt, _, _ in
+      priorities.append(Task.currentPriority)
+      return .success(attempt)
+    }
+    func task(_ priority: TaskPriority?) -> OperationTask<Int, any Error> {
+      Store.detached(query: OpenQuery(script: script))
+        .runTask(using: OperationTaskConfiguration(priority: priority))
+    }
+    let last = task(.high)
+    last.schedule(after: task(nil))
+    last.schedule(after: task(.low))
+    _ = try await Task(priority: .background) { try await last.runIfNeeded() }.value
+    let own = [TaskPriority.low, .high].map(\.rawValue)
+    #expect(priorities.values.prefix(2).map(\.rawValue).sorted() == own)
+  }
+
+  @Test("After a shutdown no task is started for another one")
+  func afterShutdown() async throws {
+    let (client, calls) = (OperationClient(defaults: .testing), Counter())
+    await client.shutdown(within: .zero)
+    let query = Query<Int, Refused>(path: ["typed"], failure: Refused.self) {
+      _ async throws(Refused) in calls.increment()
+    }
+    let task = client.store(for: OpenQuery(script: Script())).runTask()
+    task.schedule(after: client.store(for: query).runTask())
+    await #expect(throws: CancellationError.self) { try await task.runIfNeeded() }
+    #expect(calls.value == 0)
+  }
+
   @Test("A restart does not begin a task before the one that it waits for has ended")
   func restarted() async throws {
     let (log, gate) = (EventLog<String>(), AsyncGate())

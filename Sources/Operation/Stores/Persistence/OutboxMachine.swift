@@ -44,14 +44,25 @@ struct OutboxMachine: DeliveryMachine {
   /// The calls that have not ended, in the order in which they were made.
   var calls: [OutboxCall] { order.compactMap(call) }
 
-  var waiting: [PendingCall] { pendingCalls { $0.status == .waiting } }
+  var waiting: [PendingCall] { order.compactMap(pending).filter { $0.call.status == .waiting } }
 
-  func pendingCall(_ id: OutboxCall.ID) -> PendingCall? { pendingCalls { $0.id == id }.first }
+  func pendingCall(_ id: OutboxCall.ID) -> PendingCall? {
+    order.lazy.compactMap(pending).first { $0.call.id == id }
+  }
 
-  private func pendingCalls(where isIncluded: (OutboxCall) -> Bool) -> [PendingCall] {
-    order.compactMap { entry in
-      call(of: entry).flatMap { isIncluded($0) ? (entry, $0, registered[$0.mutation]) : nil }
+  private func pending(_ entry: OutboxEntry) -> PendingCall? {
+    call(of: entry).map { (entry, $0, registered[$0.mutation]) }
+  }
+
+  /// The place of an entry among those that are listed.
+  private func place(of entry: OutboxEntry) -> Int {
+    var places = order.indices
+    while !places.isEmpty {
+      let middle = places.lowerBound + places.count / 2
+      let isBefore = order[middle].key < entry.key
+      places = isBefore ? middle + 1..<places.upperBound : places.lowerBound..<middle
     }
+    return places.lowerBound
   }
 
   mutating func nextTicket() -> Int {
@@ -80,8 +91,7 @@ struct OutboxMachine: DeliveryMachine {
   @discardableResult
   mutating func add(_ entry: OutboxEntry, _ call: OutboxCall, run: Run? = nil) -> Bool {
     if listed.updateValue(Listed(call: call, run: run), forKey: entry) == nil {
-      let index = order.lastIndex { $0.key < entry.key }
-      order.insert(entry, at: index.map { $0 + 1 } ?? 0)
+      order.insert(entry, at: place(of: entry))
     }
     notify()
     return true
@@ -153,7 +163,7 @@ struct OutboxMachine: DeliveryMachine {
       !mustWait || listing.call.status == .waiting
     else { return false }
     ended[entry] = listed.removeValue(forKey: entry)
-    if let index = order.firstIndex(of: entry) { order.remove(at: index) }
+    order.remove(at: place(of: entry))
     notify()
     return true
   }
