@@ -48,7 +48,7 @@ public struct SharedQuery<State: OperationState>: Sendable {
   /// bound to it with ``bind(to:)``. Requests are bound in `OperationClient.shared`.
   public init() where State: ValueInitializedState { self.init(client: .unreported) }
 
-  /// Creates a wrapper without a store, as ``init()`` does. Requests are bound in a client.
+  /// Creates a wrapper without a store, as `init()` does. Requests are bound in a client.
   ///
   /// ```swift
   /// final class PlaceModel {
