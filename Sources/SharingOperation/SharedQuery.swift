@@ -61,10 +61,10 @@ public struct SharedQuery<State: OperationState>: Sendable {
     self.init(SharedQueryCore(.empty, client: client, projection: .identity))
   }
 
-  /// Creates a wrapper of a part of a value without a store, in whose place another one is assigned later, such as in
+  /// Creates a wrapper of a part of a value, without a store. Assign a wrapper with a request in its place, such as in
   /// the initialiser of a model.
   ///
-  /// It does not know the part: its value is `nil`, also when a request is bound to it with ``bind(to:)``.
+  /// This one does not know the part: its value is `nil`, also when a request is bound to it with ``bind(to:)``.
   public init<Base: ValueInitializedState, Part>() where State == SelectedState<Base, Part?> {
     self.init(SharedQueryCore(.empty, client: .unreported, projection: .selecting { _ in nil }))
   }

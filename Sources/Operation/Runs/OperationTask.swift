@@ -141,9 +141,9 @@ extension OperationTask {
   ///
   /// The other task is started when this one starts, if it has not been started then, with the priority of this
   /// one if it has none. Until then it stays scheduled, also when the last copy that a caller holds of it is
-  /// released. A task that has started another one holds it: when the former is cancelled, the latter is cancelled,
-  /// too, unless a caller awaits it. A schedule that would form a cycle is not made, and is reported. The call has
-  /// no effect on a task that has been started or cancelled.
+  /// released. If this task has started the other one, it also cancels it when it is cancelled itself, unless a
+  /// caller awaits the other one. A schedule that would form a cycle is not made, and is reported. The call has no
+  /// effect on a task that has been started or cancelled.
   public func schedule<OtherValue, OtherFailure>(
     after task: OperationTask<OtherValue, OtherFailure>
   ) {

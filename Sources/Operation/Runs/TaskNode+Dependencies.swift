@@ -40,13 +40,13 @@ extension TaskNode {
   /// The tasks that this one waits for if it begins now. One that is added meanwhile is not confirmed.
   var confirmedDependencies: [TaskDependency] { dependencies.filter(\.isConfirmed) }
 
-  /// Starts the tasks that this one waits for, and before each those that it waits for itself, so that the calls
-  /// of all are in the outbox in the order in which they are made. Returns the former.
+  /// Starts the tasks that this one waits for, and returns them. What one of them waits for is started before it,
+  /// so that the outbox has the calls in the order in which they are made.
   ///
   /// - Parameter priority: That of this task.
   func startDependencies(_ priority: TaskPriority? = nil) -> [TaskDependency] {
     let own = confirmedDependencies
-    // A list, as the start of a long chain would be a deep recursion.
+    // No recursion, which would be deep in a long chain. A task is last when what it waits for was started.
     var open = own.reversed().map { (waiter: self, task: $0, isLast: false) }
     while let (waiter, task, isLast) = open.popLast() {
       if task.node.progress.hasBegun { continue }

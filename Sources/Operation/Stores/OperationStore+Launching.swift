@@ -281,7 +281,8 @@ extension OperationStore: TaskDriver {
     let core = Machine.Core(task)
     // It calls the user's code, which must not run under the lock.
     _ = configuration.context.valuesHash
-    // Of overlapping calls of a mutation the one that is started last is displayed. After a shutdown none is needed.
+    // Before this task: of overlapping calls of a mutation the one that is started last is displayed. A client that
+    // is shut down cancels this task, so that it needs none.
     if !hub.isClosed { _ = task.startDependencies(configuration.priority) }
     switch commit({ $0.start(core, configuration, joins: joins) }) {
     case .launch(let box): launch(AdmittedRun(core: core, box: box, mustLaunch: true))

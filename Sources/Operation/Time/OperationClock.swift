@@ -46,7 +46,7 @@ extension OperationClock {
   public func schedule(
     after duration: Duration, _ action: @escaping @Sendable () -> Void
   ) -> OperationSubscription {
-    // A cancelled task ends later, and must not retain until then what the action does.
+    // A cancelled task may end later. Until then it must not retain what the action retains.
     let kept = LastElement(action)
     // Detached: another task would retain the task-local values of the caller, such as a client.
     let task = Task.detached { if await hasSlept(for: duration) { kept.take()?() } }

@@ -15,6 +15,14 @@ import Testing
     return .detached(query: OpenQuery(script: script))
   }
 
+  /// A script whose attempts wait at a gate.
+  private func held(at gate: AsyncGate) -> Script {
+    Script { attempt, _, _ in
+      await gate.wait()
+      return .success(attempt)
+    }
+  }
+
   @Test("A task begins when the task before it has ended, which is started if needed")
   func after() async throws {
     let log = EventLog<String>()
@@ -142,11 +150,7 @@ import Testing
   @Test("A task that is cancelled while it waits for another one never runs its request")
   func cancelWhileWaiting() async throws {
     let gate = AsyncGate()
-    let first = Script { attempt, _, _ in
-      await gate.wait()
-      return .success(attempt)
-    }
-    let second = Script()
+    let (first, second) = (held(at: gate), Script())
     let before = Store.detached(query: OpenQuery(script: first)).runTask()
     let store = Store.detached(query: OpenQuery(script: second))
     let task = store.runTask()
@@ -166,10 +170,7 @@ import Testing
   @Test("A task that was started for one that is cancelled while it waits is cancelled, too")
   func cancelledTogether() async throws {
     let gate = AsyncGate()
-    let script = Script { attempt, _, _ in
-      await gate.wait()
-      return .success(attempt)
-    }
+    let script = held(at: gate)
     let store = Store.detached(query: OpenQuery(script: script))
     let task = Store.detached(query: OpenQuery(script: Script())).runTask()
     task.schedule(after: store.runTask())
