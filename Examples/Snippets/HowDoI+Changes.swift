@@ -182,6 +182,13 @@ struct AccountModel {
 }
 // end
 
+// snippet: log out, and show nothing of this user to the next one
+func logOut(of client: OperationClient) {
+  client.reset(matching: [])
+  client.invalidate(matching: [])
+}
+// end
+
 // snippet: use a client for each request of a server
 func respond(to userToken: String, id: Int, using service: NewsService) async throws -> String {
   var context = OperationContext()
