@@ -1,4 +1,5 @@
-/// A list that is sorted by identifiers. Most insertions append. No identifier is inserted twice.
+/// A list that is sorted by identifiers. Most insertions append. No identifier is inserted while
+/// the list has its element.
 ///
 /// A removal finds its slot by bisection and empties it. Empty slots are removed when they are half
 /// of the list.

@@ -158,8 +158,8 @@ extension SharedQuery {
       .init(configuration), by: rules, input: store.latestInput(), handler: handler)
   }
 
-  /// Joins a run in flight that is the same, cancels its request, and calls the request again for all callers
-  /// of the run, as `OperationStore.fetch(restarting:)` does. Without such a run, it starts one.
+  /// Joins a run in flight that is the same, also one from before an invalidation, cancels its request, and calls
+  /// the request again for all callers of the run, as `OperationStore.fetch(restarting:)` does. Without such a run, it starts one.
   ///
   /// - Parameters:
   ///   - isRestarting: Whether a request that is being called is called again. With `false`, this is

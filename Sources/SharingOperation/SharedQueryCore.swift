@@ -208,7 +208,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   /// Returns a source that also ends when the client is shut down.
   func ending<Element>(_ source: StreamSource<Element>) -> StreamSource<Element> {
     // A reader can outlive the wrapper, and does not retain this.
-    client.ending(source) { [shell] action in
+    source.ending(with: client.closing) { [shell] action in
       // A binding that is queued comes first, and with it the state of its store.
       shell.afterDeliveries(passing: { _ in .finished }) {
         let binding = shell.withLock { $0.made?.binding ?? $0.binding }

@@ -145,14 +145,13 @@ extension OperationClient {
     matching path: OperationPath = [], where filter: OperationStoreFilter = []
   ) -> EventStream<OperationStoreChange> {
     EventStream(
-      hub.ending(
-        StreamSource { [self] handler in
-          subscribe(matching: path, where: filter) { handler(.element($0)) }
-        },
+      StreamSource { [self] handler in
+        subscribe(matching: path, where: filter) { handler(.element($0)) }
+      }.ending(with: closing) { [weak self] action in
         // A reader does not keep the client alive.
-        after: { [weak self] action in
-          let barrier = Subscriber<OperationStoreChange> { _ in action() }
-          self?.update { $0.deliveries.notify(barrier, of: OperationStoreChange()) }
-        }), buffering: .all)
+        let barrier = Subscriber<OperationStoreChange> { _ in action() }
+        self?.update { $0.deliveries.notify(barrier, of: OperationStoreChange()) }
+      },
+      buffering: .all)
   }
 }

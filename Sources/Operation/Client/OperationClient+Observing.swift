@@ -23,12 +23,8 @@ extension OperationClient {
     EventStream(hub.events.source(until: hub.closing), buffering: buffering)
   }
 
-  /// Returns a source that also ends when the client is shut down.
-  ///
-  /// - Parameter deliveries: Calls an action behind what is queued in the source.
-  package func ending<Element>(
-    _ source: StreamSource<Element>, after deliveries: @escaping StreamSource<Element>.Barrier
-  ) -> StreamSource<Element> { hub.ending(source, after: deliveries) }
+  /// Ends when the client is shut down.
+  package var closing: Broadcast<Never> { hub.closing }
 
   /// Sends each event to a logger until the subscription ends. Nothing is dropped.
   ///

@@ -1,5 +1,4 @@
 public import ReactiveStreams
-import Synchronization
 
 extension OperationClient {
   /// Evicts all unused stores whenever memory is short, the least recently used one first.
@@ -23,16 +22,14 @@ extension OperationClient {
 
   func evictUnused() { evict { index, _ in index.evictUnused() } }
 
-  /// Sets a timer. Of two timers the one with the greater generation remains.
-  func setTimer(_ new: StoreIndex.Timer, at now: Duration) {
-    let subscription = clock.schedule(after: max(new.time - now, .zero)) { [weak self] in
-      self?.evict { $0.evictDue(at: $1, generation: new.generation) }
-    }
-    let replaced = timer.withLock { current in
-      guard new.generation > current.generation else { return subscription }
-      return exchange(&current, with: (new.generation, subscription)).subscription
-    }
-    replaced.cancel()
+  /// Sets a timer, unless it is replaced meanwhile.
+  func setTimer(_ new: StoreIndex.Timer, insteadOf old: StoreIndex.Timer?, at now: Duration) {
+    old?.place.cancel()
+    let delay = max(new.time - now, .zero)
+    new.place.set(
+      clock.schedule(after: delay) { [weak self, weak place = new.place] in
+        if let place { self?.evict { $0.evictDue(at: $1, place) } }
+      })
   }
 
   /// Performs a transition at the present time, and sends the events of the stores that it evicts.

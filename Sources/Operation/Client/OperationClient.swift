@@ -19,8 +19,6 @@ public final class OperationClient: DeliveryDrainer {
   let hub: StoreHub
   package let clock: any OperationClock
   private let retention: OperationRetention
-  /// The timer of the retention. The lock guards which timer is the newest.
-  let timer = Mutex((generation: 0, subscription: OperationSubscription.empty))
   /// The initial contexts of stores. The lock is needed because they refer to the client, and so are
   /// stored at the end of its initialiser.
   private let contexts = Mutex(InitialContexts())
@@ -258,15 +256,15 @@ public final class OperationClient: DeliveryDrainer {
     at now: Duration? = nil, _ transition: (inout StoreIndex) -> Output,
     beforeDelivery: (Output) -> Void = { _ in }
   ) -> Output {
-    let ((output, timer, dropped), delivery) = index.perform { index in
+    let ((output, timers, dropped), delivery) = index.perform { index in
       let output = transition(&index)
-      let timer = now.flatMap { index.nextTimer(at: $0) }
-      return (output, timer, index.entries.takeDropped())
+      let timers = now.flatMap { index.nextTimer(at: $0) }
+      return (output, timers, index.entries.takeDropped())
     }
     beforeDelivery(output)
     if delivery.hasEvent { deliver(delivery) }
     withExtendedLifetime(dropped) {}
-    if let now, let timer { setTimer(timer, at: now) }
+    if let now, let timers { setTimer(timers.new, insteadOf: timers.old, at: now) }
     return output
   }
 

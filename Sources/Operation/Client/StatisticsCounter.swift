@@ -7,7 +7,7 @@ final class StatisticsCounter: Sendable {
   private let counted = Mutex([0: OperationStatistics()])
   private let subscription = LastElement<OperationSubscription>()
 
-  init(of events: EventMeter) {
+  init(of events: EventSender) {
     subscription.set(events.subscribe { [weak self] event in self?.add(event) })
   }
 

@@ -17,10 +17,10 @@ extension StoreIndex {
     static func < (lhs: Deadline, rhs: Deadline) -> Bool { lhs.time < rhs.time }
   }
 
-  /// A timer to set. A later timer replaces an earlier one, and has a greater generation.
+  /// A timer, and the place for its subscription, which is made without the lock.
   struct Timer: Sendable {
     let time: Duration
-    let generation: Int
+    let place = LateSubscription()
   }
 
   /// The stores that are not retained forever.
@@ -29,8 +29,8 @@ extension StoreIndex {
       .filter { !$0.withUse { $0.retention.isForever } }
   }
 
-  /// Returns the timer to set, if none is set or the one that is set is too late.
-  mutating func nextTimer(at now: Duration) -> Timer? {
+  /// Returns the timer to set and the one that it replaces, if none is set or the one that is set is too late.
+  mutating func nextTimer(at now: Duration) -> (new: Timer, old: Timer?)? {
     // Only a clock that makes its time from a date goes back. Threads do not take the lock in the order
     // in which they read the clock, so a few seconds do not count.
     if now < lastSeen - .seconds(10) { restartRetention(at: now) }
@@ -38,9 +38,8 @@ extension StoreIndex {
     guard let first = deadlines.first?.time, timer.map({ first < $0.time }) ?? true else {
       return nil
     }
-    lastGeneration += 1
-    timer = Timer(time: first, generation: lastGeneration)
-    return timer
+    let new = Timer(time: first)
+    return (new, exchange(&timer, with: new))
   }
 
   /// Starts the time of each store again, after the clock was set back.
@@ -51,9 +50,9 @@ extension StoreIndex {
     }
   }
 
-  /// Evicts the stores whose time is over, when a timer has fired. An outdated timer does nothing.
-  mutating func evictDue(at now: Duration, generation: Int) -> [OpaqueOperationStore] {
-    guard timer?.generation == generation else { return [] }
+  /// Evicts the stores whose time is over, when the timer in a place has fired. One that was replaced does nothing.
+  mutating func evictDue(at now: Duration, _ place: LateSubscription) -> [OpaqueOperationStore] {
+    guard timer?.place === place else { return [] }
     timer = nil
     var evicted: [OpaqueOperationStore] = []
     while let first = deadlines.first, first.time <= now {

@@ -85,7 +85,6 @@ struct StoreIndex: DeliveryMachine {
   var deadlines = Heap<Deadline>()
   /// The timer that is set; `nil` if it has fired.
   var timer: Timer?
-  var lastGeneration = 0
   /// The latest time at which the timer was considered.
   var lastSeen = Duration.zero - .longest
   /// The stores that are not in use, the least recently used one first, if their number is limited.

@@ -1,5 +1,3 @@
-import ReactiveStreams
-
 /// What the modifiers of a request and the defaults of its client set for its runs.
 ///
 /// The last modifier of a kind overrides the ones before it, and each of them the default. Copies
@@ -99,56 +97,6 @@ extension OperationBackoffFunction {
   static let standard = exponential(.seconds(1)).capped(at: .seconds(30))
 }
 
-/// A function that subscribes to what may start runs of a store while it is observed. It must not retain the
-/// store.
-typealias RerunTrigger = @Sendable (OperationContext, ObservedRequest) -> OperationSubscription
-
-/// The rules of a request, of a type that only the folder `Stores` knows.
-package protocol RunRules: AnyObject, Sendable {}
-
-/// A request that is observed, for what starts runs of it.
-struct ObservedRequest: Sendable {
-  weak let store: (any Rerunnable)?
-  /// The rules of the observers; `nil` if they are those of the store.
-  let rules: (any RunRules)?
-}
-
-/// A store, for what starts runs of it while it is observed.
-protocol Rerunnable: AnyObject, Sendable {
-  var presentState: any Sendable { get }
-
-  /// Runs the request for the observers.
-  func rerun(by rules: (any RunRules)?, onlyIfStale: Bool)
-  /// Displays a result as one that the newest run in flight has yielded; nothing if there is none.
-  func yield(_ result: any Sendable)
-  /// Invalidates the value, and not those of requests that read it. A run follows if the store is observed.
-  func invalidateAlone()
-  /// Runs the request, and waits until the run has ended or the calling task is cancelled.
-  nonisolated(nonsending) func poll(by rules: (any RunRules)?) async
-  /// Reports a rule for a state of another type.
-  func reportStateMismatch(of what: String, so consequence: String)
-}
-
-/// A function that attaches a controller to a store. It returns `nil` for a state of another type.
-typealias ControllerAttachment = @Sendable (any Rerunnable) -> AttachedController?
-
-/// A controller that is attached to a store until this object is released.
-final class AttachedController: Sendable {
-  /// Notifies the controller whether the store is observed.
-  let notify: @Sendable (_ isObserved: Bool) -> Void
-  private let subscription: OperationSubscription
-
-  init(_ subscription: OperationSubscription, notify: @escaping @Sendable (Bool) -> Void) {
-    self.subscription = subscription
-    self.notify = notify
-  }
-
-  deinit {
-    // Not left to its last copy, which the controller may hold.
-    subscription.cancel()
-  }
-}
-
 /// A scope in which a number of runs can be in flight. Scopes with different numbers are the same.
 struct SerialScope: Sendable, Hashable {
   private var element: OperationPath.Element
@@ -194,17 +142,4 @@ enum Staleness: Sendable {
 
   /// Whether a valid value can be stale.
   var canBecomeStale: Bool { if case .never = self { false } else { true } }
-}
-
-/// The rule by which the runs of a request wait for a connection.
-///
-/// The connection is that of the context's ``OperationContext/networkObserver``. The default is
-/// ``always``.
-public enum NetworkMode: String, Sendable, Hashable, Codable {
-  /// Runs do not wait: the request needs no network, or detects by itself that there is none.
-  case always
-  /// The first attempt and each retry wait: without a connection the run is paused.
-  case online
-  /// The first attempt does not wait. Without a connection, a retry is paused.
-  case offlineFirst
 }

@@ -17,7 +17,7 @@ struct InspectorLoop {
   private let network: ManualNetworkObserver?
   private var catalog: InspectorCatalog
   /// The collecting of changes, while there are peers.
-  private var collecting: (reader: Int, subscription: OperationSubscription)?
+  private var collecting: (reader: OperationTaskID, subscription: OperationSubscription)?
   private var peers: [InspectorPeer] = []
   private var nextTick = ContinuousClock.now
   /// Whether no peer is accepted until the next tick, because there are no descriptors left.

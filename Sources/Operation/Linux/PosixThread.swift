@@ -47,3 +47,10 @@ struct PosixThread: Sendable {
   /// Lets the thread end by itself. Called once, instead of ``join()``.
   func detach() { pthread_detach(thread) }
 }
+
+/// An identifier of a thread, unique among the threads that exist.
+package struct ThreadID: Sendable, Hashable {
+  let rawValue: UInt
+
+  package static var current: ThreadID { ThreadID(rawValue: UInt(pthread_self())) }
+}

@@ -1,8 +1,8 @@
 extension StatefulOperationRequest where State: PersistableState {
   /// Saves the value in the storage of the client, as JSON, and restores it when the program starts again.
   ///
-  /// The value appears with the date at which it was fetched, and whether it is stale follows from that
-  /// date. It is loaded when the store is created, before the store decides
+  /// The value appears with the date at which it was fetched, and is stale if it was invalidated, or as follows
+  /// from that date. It is loaded when the store is created, before the store decides
   /// whether to run; until then, `isRestoring` of the state is `true`. A fetch that a caller requests does
   /// not wait for it. A loaded value never replaces a newer one. Changes are saved after a second, together
   /// with those of other stores. Optimistic edits are not saved. A reset, and

@@ -148,7 +148,7 @@ extension OperationTask {
     after task: OperationTask<OtherValue, OtherFailure>
   ) {
     guard !hasStarted, !isFinished else { return }
-    node.wait(for: task.dependency)
+    node.addDependency(on: task.dependency)
   }
 
   /// Makes the run wait until several other tasks have ended, with whatever results.

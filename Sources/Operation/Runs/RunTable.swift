@@ -42,7 +42,10 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
 
     fileprivate var leases: Leases { (awaiters, isHeldByObservers ? 1 : 0) }
 
-    func isOutdated(since epoch: Int) -> Bool { isStarted && startEpoch < epoch }
+    /// Whether the run is too old to be joined, by a caller that has its request called again or does not.
+    func isOutdated(since epoch: Int, restarts: Bool = false) -> Bool {
+      isStarted && startEpoch < epoch && !(restarts && task.node.hasCalledRequest)
+    }
 
     fileprivate func isHeld(observerCount: Int) -> Bool {
       awaiters > 0 || (isHeldByObservers && observerCount > 0) || (!isStarted && handles > 0)
@@ -95,17 +98,23 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
   /// Only contexts with the same hash are compared. The hash calls the user's code, so callers compute
   /// it before they lock.
   ///
-  /// - Parameter epoch: A run that was started in an earlier one is too old to be joined.
+  /// - Parameters:
+  ///   - epoch: A run that was started in an earlier one is too old to be joined.
+  ///   - restarts: Whether it is joined nevertheless if its request was called, which is called again.
   func admit(
-    _ context: OperationContext, rule: Deduplication, verdict: RunVerdict?, since epoch: Int = 0
+    _ context: OperationContext, rule: Deduplication, verdict: RunVerdict?, since epoch: Int = 0,
+    restarts: Bool = false
   ) -> Admission {
     if isEmpty { return .new }
     switch rule {
     case .never: return .new
     case .equivalentContexts:
-      return equivalentRun(to: context, since: epoch).map { .join($0) } ?? .new
+      let run = equivalentRun(to: context) { !$0.isOutdated(since: epoch, restarts: restarts) }
+      return run.map { .join($0) } ?? .new
     case .by:
-      let candidates = candidates(for: context, since: epoch)
+      let candidates = candidates(for: context) {
+        !$0.isOutdated(since: epoch, restarts: restarts)
+      }
       if candidates.isEmpty { return .new }
       guard let verdict, candidates.allSatisfy({ verdict.compared.contains($0.id) }) else {
         return .compare(candidates)
@@ -117,21 +126,21 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
 
   /// The oldest run in an equivalent context.
   private func equivalentRun(
-    to context: OperationContext, since epoch: Int
+    to context: OperationContext, where isNewEnough: (Record) -> Bool
   ) -> TaskCore<Value, Failure>? {
     let hash = context.valuesHash
     let ids = idsByHash.map { ($0[hash] ?? []).sorted() } ?? table.slots.map { $0.id }
     return ids.lazy.compactMap { table[$0] }.first {
-      !$0.isOutdated(since: epoch) && $0.context.valuesHash == hash
-        && $0.context.isEquivalent(to: context)
+      isNewEnough($0) && $0.context.valuesHash == hash && $0.context.isEquivalent(to: context)
     }?.core
   }
 
   /// The runs for the same pages: a user's predicate cannot see in a context which pages a run is for.
-  private func candidates(for context: OperationContext, since epoch: Int) -> [RunCandidate] {
-    records.filter {
-      $0.context.pageRunKind == context.pageRunKind && !$0.isOutdated(since: epoch)
-    }.map { RunCandidate(id: $0.id, context: $0.context) }
+  private func candidates(
+    for context: OperationContext, where isNewEnough: (Record) -> Bool
+  ) -> [RunCandidate] {
+    records.filter { $0.context.pageRunKind == context.pageRunKind && isNewEnough($0) }
+      .map { RunCandidate(id: $0.id, context: $0.context) }
   }
 
   /// Inserts a run that is not in the table.
@@ -222,7 +231,7 @@ extension Deduplication {
 // In this module, and not beside `SlotList`: with these there, the benchmark fetch costs a third more.
 extension SlotList {
   /// Returns the slot of the element with an identifier; `nil` if there is none.
-  fileprivate func slot(of id: ID) -> Int? {
+  func slot(of id: ID) -> Int? {
     let position = Self.position(of: id, in: slots)
     guard position < slots.count, slots[position].id == id, slots[position].element != nil else {
       return nil
@@ -230,10 +239,11 @@ extension SlotList {
     return position
   }
 
-  fileprivate subscript(id: ID) -> Element? { slot(of: id).flatMap { slots[$0].element } }
+  subscript(id: ID) -> Element? { slot(of: id).flatMap { slots[$0].element } }
 
   /// Changes an element in place. Returns `nil` if there is none.
-  fileprivate mutating func update<Output>(
+  @discardableResult
+  mutating func update<Output>(
     _ id: ID, _ change: (inout Element) -> Output
   ) -> Output? { slot(of: id).map { change(&slots[$0].element!) } }
 }

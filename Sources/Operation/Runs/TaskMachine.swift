@@ -1,5 +1,3 @@
-import ReactiveStreams
-
 /// The machine of one task: its phase, and the callers that wait for its end.
 ///
 /// - *scheduled*: the task has not been started.

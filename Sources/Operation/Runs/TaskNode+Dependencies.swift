@@ -1,4 +1,3 @@
-import Glibc
 import ReactiveStreams
 import Synchronization
 
@@ -85,7 +84,7 @@ extension TaskNode {
   ///
   /// As with a ``RunWait``, the dependency is added first, and then a cycle is searched: of those that form a
   /// cycle, the last one that is added finds all others.
-  func wait(for other: TaskDependency) {
+  func addDependency(on other: TaskDependency) {
     other.node.isAwaited.store(true, ordering: .sequentiallyConsistent)
     let isAdded = guarded.withLock { guarded in
       // Nothing would remove it: two tasks could retain each other.
@@ -137,7 +136,7 @@ extension TaskNode {
   }
 
   /// The dependencies that a thread releases, one list after the other.
-  private static let released = Mutex<[UInt: [[TaskDependency]]]>([:])
+  private static let released = Mutex<[ThreadID: [[TaskDependency]]]>([:])
 
   /// Releases removed dependencies without a lock, because closures of users may go with them.
   ///
@@ -146,7 +145,7 @@ extension TaskNode {
   private static func release(_ dependencies: consuming [TaskDependency]) {
     // A task that has ended has no dependencies.
     if dependencies.allSatisfy({ $0.node.progress.isEnded }) { return }
-    let thread = UInt(pthread_self())
+    let thread = ThreadID.current
     let isOutermost = released.withLock { [dependencies = consume dependencies] lists in
       let isOutermost = lists[thread] == nil
       lists[thread, default: []].append(dependencies)

@@ -19,6 +19,8 @@ extension ProjectedState {
   public var currentValue: StateValue { project(base.currentValue) }
   /// The displayed form of the value that the state began with.
   public var initialValue: StateValue { project(base.initialValue) }
+  /// A Boolean value that indicates whether the projected state began with a value.
+  public var hasInitialValue: Bool { base.hasInitialValue }
   /// A Boolean value that indicates whether the projected state has a value.
   public var hasValue: Bool { base.hasValue }
   /// The number of values since the creation or the last reset.

@@ -1,6 +1,7 @@
 public import FoundationEssentials
 
-/// One saved value or one saved call: bytes with the version of their encoding and a date.
+/// One saved value or one saved call: bytes with the version of their encoding, a date, and whether the value was
+/// invalidated.
 public struct StorageEntry: Sendable, Hashable {
   /// The version of what the bytes encode, as the request states it.
   public var version: Int
@@ -8,12 +9,16 @@ public struct StorageEntry: Sendable, Hashable {
   public var date: Date
   /// The encoded value.
   public var data: Data
+  /// Whether the value was invalidated, and was neither fetched nor set since. `false` for a call. If a storage
+  /// does not keep this, an invalidated value counts as valid after a restart.
+  public var isInvalidated: Bool
 
   /// Creates an entry.
-  public init(version: Int, date: Date, data: Data) {
+  public init(version: Int, date: Date, data: Data, isInvalidated: Bool = false) {
     self.version = version
     self.date = date
     self.data = data
+    self.isInvalidated = isInvalidated
   }
 }
 

@@ -6,8 +6,8 @@ import FoundationEssentials
 /// swift-operation entry format=1 version=2 date=785788732.5 (2025-11-25T17:38:52Z) key=12 data=345 checksum=…
 /// ```
 ///
-/// The date is in seconds since 2001, which restores it exactly. The checksum is over all of the file but
-/// itself, so that a file that was torn or changed is noticed.
+/// The header of an invalidated value has `invalidated=1`, too. The date is in seconds since 2001, which restores
+/// it exactly. The checksum is over all of the file but itself, so that a file that was torn or changed is noticed.
 struct StorageFormat {
   static let format = 1
   /// A longer header is none of ours.
@@ -17,9 +17,10 @@ struct StorageFormat {
   static func encode(_ entry: StorageEntry, for key: String) -> Data {
     let seconds = entry.date.timeIntervalSinceReferenceDate
     let day = entry.date.formatted(.iso8601)
+    let invalidated = entry.isInvalidated ? " invalidated=1" : ""
     let fields =
       "\(name) format=\(format) version=\(entry.version) date=\(seconds) (\(day)) "
-      + "key=\(key.utf8.count) data=\(entry.data.count)"
+      + "key=\(key.utf8.count) data=\(entry.data.count)\(invalidated)"
     var checksum = Checksum()
     checksum.add(fields.utf8)
     checksum.add(key.utf8)
@@ -61,7 +62,7 @@ struct StorageFormat {
     else { throw damaged("its checksum is another one") }
     let entry = StorageEntry(
       version: version, date: Date(timeIntervalSinceReferenceDate: date),
-      data: Data(body.dropFirst(keyCount)))
+      data: Data(body.dropFirst(keyCount)), isInvalidated: number(of: "invalidated", in: line) == 1)
     return (found, entry)
   }
 

@@ -2,7 +2,7 @@ import Synchronization
 
 /// Collects what happens in a client for a reader that takes it from time to time.
 ///
-/// An ``EventMeter`` fills it while there is a reader. Then a store that changes is listed once until the
+/// An ``EventSender`` fills it while there is a reader. Then a store that changes is listed once until the
 /// reader takes the list, however often it changes, and the first events after that are kept. So what
 /// the program pays does not depend on the speed of the reader. A listed store is retained.
 ///
@@ -16,8 +16,7 @@ final class ChangeFeed: Sendable {
     fileprivate(set) var droppedEventCount = 0
     /// The counts of all events, also of those that were dropped.
     fileprivate(set) var counts = OperationStatistics.Counts()
-    /// The number of the reader.
-    fileprivate var reader = 0
+    fileprivate var reader: OperationTaskID?
   }
 
   /// The number of events that are kept.
@@ -26,26 +25,20 @@ final class ChangeFeed: Sendable {
   /// `nil` without a reader.
   private let changes = Mutex<Changes?>(nil)
   private let hasAllEvents = Atomic(false)
-  /// The number of the last reader.
-  private let lastReader = Atomic(0)
 
   /// Whether further events are only counted until the reader takes the changes.
   var isFull: Bool { hasAllEvents.load(ordering: .relaxed) }
 
-  /// Returns the number of a new reader. An earlier one takes nothing any more.
-  func begin() -> Int {
-    var reader = 0
-    // Two readers may begin at the same time: the one with the greater number is the last one.
-    let replaced = remove { changes in
-      reader = lastReader.wrappingAdd(1, ordering: .relaxed).newValue
-      return exchange(&changes, with: Changes(reader: reader))
-    }
+  /// Returns the identifier of a new reader. An earlier one takes nothing any more.
+  func begin() -> OperationTaskID {
+    let reader = OperationTaskID.next()
+    let replaced = remove { exchange(&$0, with: Changes(reader: reader)) }
     hasAllEvents.store(false, ordering: .relaxed)
     withExtendedLifetime(replaced) {}
     return reader
   }
 
-  func end(_ reader: Int) {
+  func end(_ reader: OperationTaskID) {
     withExtendedLifetime(remove { $0?.reader == reader ? $0.take() : nil }) {}
   }
 
@@ -90,7 +83,7 @@ final class ChangeFeed: Sendable {
   }
 
   /// Returns what has happened since the last call. A store that changes from now on is listed again.
-  func take(_ reader: Int) -> Changes {
+  func take(_ reader: OperationTaskID) -> Changes {
     let taken = remove { changes in
       guard let taken = changes, taken.reader == reader else { return nil }
       changes = Changes(reader: reader)

@@ -1,6 +1,5 @@
 import FoundationEssentials
 import Dispatch
-import Glibc
 import ReactiveStreams
 
 /// The time in which one thread has exclusive access to a store.
@@ -59,13 +58,6 @@ struct WithheldNotifications<State: OperationState>: Sendable {
   var notifications: [ExclusiveAccess<State>.Notification] = []
   /// The number of edits that have become part of the value since, which the states lack.
   var confirmedEdits = 0
-}
-
-/// An identifier of a thread, unique among the threads that exist.
-package struct ThreadID: Sendable, Hashable {
-  let rawValue: UInt
-
-  package static var current: ThreadID { ThreadID(rawValue: UInt(pthread_self())) }
 }
 
 /// The place where a thread waits until another thread signals.

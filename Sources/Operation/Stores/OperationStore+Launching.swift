@@ -1,4 +1,3 @@
-import FoundationEssentials
 import ReactiveStreams
 
 /// The way of a run from its start to its end.
@@ -171,8 +170,7 @@ extension OperationStore {
     if let hooks { context.changeFacts { $0.hooks = hooks } }
     if run.launch > 0 { context.changeFacts { $0.launch = run.launch } }
     // A run does not begin with what exclusive access has made of the state: it waits for the end.
-    let snapshot = readDeferring { $0.hasNoOwner ? $0.willRun(run.core.id, in: &context) : nil }
-    let (isPresent, mustBegin) = snapshot ?? commit { $0.willRun(run.core.id, in: &context) }
+    let (isPresent, mustBegin) = commit(as: .silent) { $0.willRun(run.core.id, in: &context) }
     // A run that has waited finds the edits that were settled meanwhile, and may find no pages any more.
     if mustBegin { commit { $0.begin(run.core.id, launch: run.launch, in: context) } }
     let rules = context.rules as? RequestRules<State>
@@ -204,7 +202,7 @@ extension OperationStore {
       let isReplaced = machine.isReplaced(core.id, launch: run.launch)
       // Under the lock under which the result is committed: here it is known whether the result counts, and
       // no other result comes in between.
-      // Otherwise no run has read another request, and there is nothing to end.
+      // There is nothing to end before a run has read another request.
       if hub.hasReaders {
         let isPresent = !isReplaced && machine.runs.contains(core.id)
         endEdges(of: run, isPresent: isPresent, &output, &leftovers)

@@ -36,8 +36,8 @@ extension OperationStore {
     try await run(using: context, handler: handler)
   }
 
-  /// Joins a run in flight that is the same, cancels its request, and calls the request again for all callers
-  /// of the run. Without such a run, it starts one.
+  /// Joins a run in flight that is the same, also one from before an invalidation, cancels its request, and calls
+  /// the request again for all callers of the run. Without such a run, it starts one.
   ///
   /// - Parameters:
   ///   - isRestarting: Whether a request that was called already is called again. With `false`, this is
@@ -99,7 +99,8 @@ extension OperationStore {
     _ box: OperationTaskConfiguration.Box, by rules: RequestRules<State>? = nil,
     input: (any RunInput)? = nil, isRestarting: Bool = false, handler: EventHandler? = nil
   ) async throws(State.Failure) -> State.OperationValue {
-    let new = newRun(box, by: rules, cause: .fetch, lease: .awaiter, input: input, handler: handler)
+    var new = newRun(box, by: rules, cause: .fetch, lease: .awaiter, input: input, handler: handler)
+    new.restarts = isRestarting
     var run = mustAdmit(new)
     defer { if let handler = new.handler { release(handler, of: run.core) } }
     let wait = try begin(&run, restarting: isRestarting ? new : nil)
@@ -209,11 +210,11 @@ extension OperationStore {
     guard !hub.isClosed, allowsRun(by: rules, cause: cause) else { return nil }
     let box = setting(by: rules) { $0.automatic.task } ?? .empty
     let new = newRun(box, by: rules, cause: cause, lease: .observers, seenResults: results)
-    for other in others { new.core.node.wait(for: other) }
+    for other in others { new.core.node.addDependency(on: other) }
     guard let run = admit(new) else { return nil }
     if run.mustLaunch {
       // A run that was scheduled already is started instead of the new one.
-      if run.core != new.core { for other in others { run.core.node.wait(for: other) } }
+      if run.core != new.core { for other in others { run.core.node.addDependency(on: other) } }
       // A run in whose request this one starts does not await it.
       CurrentWork.without { launch(run) }
     }
@@ -312,7 +313,10 @@ extension OperationStore {
     case .count:
       commit(as: .note) { _ in }
       return .done
-    case .mark: return commit(as: .mark) { $0.mark(isRead: isRead.load(ordering: .relaxed)) }
+    case .mark:
+      let outcome = commit(as: .silent) { $0.mark(isRead: isRead.load(ordering: .relaxed)) }
+      persistence?.noteChange(of: self)
+      return outcome
     case .rerun(let cause, let others):
       if read({ $0.needsRerun }), let task = rerun(cause: cause, after: others) {
         return .run(task.dependency)

@@ -115,12 +115,11 @@ extension OperationStore {
   private func stateSource(
     by rules: RequestRules<State>? = nil, wantsNewest: Bool = true
   ) -> StreamSource<State> {
-    hub.ending(
-      StreamSource { [self] handler in
-        subscribe(by: rules, wantsNewest: wantsNewest) { event in
-          if case .stateChanged(let state) = event { handler(.element(state)) }
-        }
-      }, after: afterDeliveries)
+    StreamSource { [self] handler in
+      subscribe(by: rules, wantsNewest: wantsNewest) { event in
+        if case .stateChanged(let state) = event { handler(.element(state)) }
+      }
+    }.ending(with: hub.closing, after: afterDeliveries)
   }
 
   /// Calls an action when what is queued has been delivered, and at once if nothing is.
@@ -200,9 +199,8 @@ extension OperationStore {
   /// All events of the store, beginning with the current state; nothing is dropped.
   public var events: EventStream<OperationEvent<State>> {
     EventStream(
-      hub.ending(
-        StreamSource { [self] handler in subscribe { handler(.element($0)) } },
-        after: afterDeliveries),
+      StreamSource { [self] handler in subscribe { handler(.element($0)) } }
+        .ending(with: hub.closing, after: afterDeliveries),
       buffering: .all)
   }
 }

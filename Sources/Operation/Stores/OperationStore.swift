@@ -322,17 +322,6 @@ extension OperationStore {
     }
   }
 
-  /// Reads the machine as ``read(_:)`` does, and then performs what its state has deferred.
-  func readDeferring<Output: Sendable>(_ body: (inout Machine) -> Output) -> Output {
-    let output = machine.withLock { machine in
-      deferredActions.begin(on: .current)
-      defer { deferredActions.end() }
-      return body(&machine)
-    }
-    deferredActions.perform()
-    return output
-  }
-
   func performUnlocked(_ action: @escaping @Sendable () -> Void) {
     if !deferredActions.append(action) { action() }
   }

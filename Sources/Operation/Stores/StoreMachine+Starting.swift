@@ -13,6 +13,8 @@ extension StoreMachine {
     var seenResults: Int?
     /// Whether the new run may join one from before the last invalidation.
     var joinsOutdated = false
+    /// Whether the request of the run that it joins is called again, which then answers the last invalidation.
+    var restarts = false
 
     var context: OperationContext { box.configuration.context }
   }
@@ -56,7 +58,7 @@ extension StoreMachine {
     var context = new.context
     let epoch = new.joinsOutdated ? 0 : freshness.invalidationCount
     if let id = state.taskToJoin(in: &context), let record = runs[id],
-      !record.isOutdated(since: epoch)
+      !record.isOutdated(since: epoch, restarts: new.restarts)
     {
       return .admitted(join(record.core, new))
     }
@@ -66,7 +68,11 @@ extension StoreMachine {
     {
       return .refused
     }
-    switch runs.admit(context, rule: rule, verdict: verdict, since: epoch) {
+    var admission = runs.admit(context, rule: rule, verdict: verdict, since: epoch)
+    if new.restarts, case .new = admission {
+      admission = runs.admit(context, rule: rule, verdict: verdict, since: epoch, restarts: true)
+    }
+    switch admission {
     case .compare(let candidates): return .compare(candidates)
     case .join(let core): return .admitted(join(core, new))
     case .new: return .admitted(schedule(new, in: context))
@@ -85,9 +91,7 @@ extension StoreMachine {
   /// an invalidation, the store needs no run, or another run has answered the invalidation.
   private func isLate(_ new: NewRun) -> Bool {
     let cause = new.core.node.cause
-    if cause == .invalidation || cause == .dependency {
-      return !needsRerun || freshness.isAnswered
-    }
+    if cause == .invalidation || cause == .dependency { return !mustFollow }
     if freshness.isInvalidated { return false }
     return new.seenResults.map { $0 != committed.resultCount } ?? false
   }

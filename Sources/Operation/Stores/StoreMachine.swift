@@ -4,8 +4,8 @@ import ReactiveStreams
 
 /// The machine of a store: its state, its runs, its freshness, its subscribers, and exclusive access.
 ///
-/// This is the only place where the state of a store changes. Every transition changes the state,
-/// queues notifications, and returns what the shell has to do without the lock.
+/// Every transition changes the state, through ``CommittedState``, queues notifications, and returns what the
+/// shell has to do without the lock.
 struct StoreMachine<State: OperationState>: DeliveryMachine {
   typealias Event = OperationEvent<State>
   typealias Handlers = [Subscriber<Event>]
@@ -102,8 +102,9 @@ extension StoreMachine {
     case edit
     /// Computes the displayed value for the owner of exclusive access, or ends the access.
     case access
-    /// Marks the value as stale. It changes neither the state nor the use, and notifies nothing.
-    case mark
+    /// Changes neither the state nor the use, and notifies no subscriber. It marks the value as stale, or reads
+    /// what exclusive access leaves.
+    case silent
     /// Notes something that no reader sees. It does not wait for exclusive access.
     case note
   }
@@ -116,10 +117,10 @@ extension StoreMachine {
     leaving effects: inout StoreEffects<Event>, _ transition: (inout StoreMachine) -> Output
   ) -> Output {
     if kind == .change, !edits.isPlain { withhold() }
-    let wasUsed = kind != .mark && isUsed
+    let wasUsed = kind != .silent && isUsed
     let output = transition(&self)
     edits.noteTransition()
-    if kind == .mark { return output }
+    if kind == .silent { return output }
     if kind == .change || kind == .edit {
       let lacksEdits = edits.takeMissingEdits()
       effects.mustComputeInside =

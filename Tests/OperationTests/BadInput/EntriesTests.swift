@@ -35,7 +35,8 @@ import Testing
     "serveInspector(at:named:readOnly:valueLimit:redacting:)":
       "InspectorSocketTests.refusals and badLimit; a name is shown as it is",
     "init(maxAge:version:)": "SavedValueFailureTests.badAge",
-    "init(version:date:data:)": "StorageFormat keeps any version and any date: StorageFormatTests",
+    "init(version:date:data:isInvalidated:)":
+      "StorageFormat keeps any version and any date: StorageFormatTests",
     "keys(withPrefix:)": "a key is taken as it is: FileStorageTests.roundTrip",
     "init(pageId:pages:kind:)": "passed to the request as it is: PageRunTests.ownPaging",
     "load(_:)": "a key is taken as it is: FileStorageTests.roundTrip",

@@ -31,8 +31,9 @@ import Testing
 
   /// Fires the timer a number of seconds after the insertion.
   private func fire(_ index: inout StoreIndex, after seconds: Double) -> [OpaqueOperationStore] {
-    let generation = index.nextTimer(at: clock.elapsed())?.generation ?? index.lastGeneration
-    return index.evictDue(at: clock.elapsed() + .seconds(seconds), generation: generation)
+    _ = index.nextTimer(at: clock.elapsed())
+    let now = clock.elapsed() + .seconds(seconds)
+    return index.timer.map { index.evictDue(at: now, $0.place) } ?? []
   }
 
   @Test("A store that is not used again is evicted when the timer fires, and not before")
@@ -45,18 +46,21 @@ import Testing
   }
 
   @Test("A timer that was replaced evicts nothing")
-  func replacedTimer() {
+  func replacedTimer() throws {
     var indexed = indexed()
-    let old = indexed.index.nextTimer(at: clock.elapsed())?.generation ?? 0
+    let next = indexed.index.nextTimer(at: clock.elapsed())
+    let first = try #require(next)
+    #expect(first.old?.time == nil)
     let query = Query<Int, any Error>(path: ["other"]) { _ in 1 }
     _ = indexed.index.insert(
       OpaqueOperationStore(OperationStore.detached(query: query)),
       for: StoreIndex.Lookup(of: query, default: .unusedFor(.seconds(5))), at: clock.elapsed())
-    let new = indexed.index.nextTimer(at: clock.elapsed())
-    #expect(new?.generation == old + 1)
+    let later = indexed.index.nextTimer(at: clock.elapsed())
+    let second = try #require(later)
+    #expect(second.old?.place === first.new.place)
     let end = clock.elapsed() + .seconds(10)
-    #expect(indexed.index.evictDue(at: end, generation: old).isEmpty)
-    #expect(indexed.index.evictDue(at: end, generation: old + 1).count == 2)
+    #expect(indexed.index.evictDue(at: end, first.new.place).isEmpty)
+    #expect(indexed.index.evictDue(at: end, second.new.place).count == 2)
   }
 
   @Test("A store that is looked up before the timer fires is retained, and gets a later deadline")
@@ -67,7 +71,7 @@ import Testing
     #expect(used?.id == indexed.opaque.id)
     #expect(fire(&indexed.index, after: 10).isEmpty)
     #expect(indexed.index.entries.count == 1)
-    #expect(indexed.index.nextTimer(at: now)?.time == now + .seconds(10))
+    #expect(indexed.index.nextTimer(at: now)?.new.time == now + .seconds(10))
   }
 
   @Test("A store that is observed when the timer fires reports the end, which starts its time")
@@ -83,7 +87,7 @@ import Testing
     indexed.store.use.lastUse = .seconds(17)
     let end = StoreUse.Change(isUsed: false, version: indexed.store.use.latest.version)
     #expect(indexed.index.useChanged(of: indexed.opaque, end, at: .seconds(17)).evicted.isEmpty)
-    #expect(indexed.index.nextTimer(at: .seconds(17))?.time == .seconds(27))
+    #expect(indexed.index.nextTimer(at: .seconds(17))?.new.time == .seconds(27))
     #expect(indexed.store.use.isWatched == false)
   }
 

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Testing
 
 @testable import Operation
@@ -79,13 +80,16 @@ import Testing
     #expect(ids(in: client) == [])
   }
 
-  @Test("A timer that is older than the present one does not replace it")
-  func olderTimer() async {
-    let client = client(.unusedFor(.seconds(10)))
-    _ = client.store(for: query())
-    client.setTimer(StoreIndex.Timer(time: .seconds(1_000), generation: 0), at: .zero)
-    await clock.advance(by: .seconds(10))
-    #expect(ids(in: client) == [])
+  @Test("A timer that is replaced is cancelled, also if it is set after the one that replaces it")
+  func replacedTimer() {
+    let cancelling = CancellingClock(base: clock)
+    let client = OperationClient(defaults: .testing, clock: cancelling)
+    let timers = (1...3).map { StoreIndex.Timer(time: .seconds($0)) }
+    client.setTimer(timers[0], insteadOf: nil, at: .zero)
+    client.setTimer(timers[2], insteadOf: timers[1], at: .zero)
+    #expect(cancelling.cancelled.values == [])
+    client.setTimer(timers[1], insteadOf: timers[0], at: .zero)
+    #expect(cancelling.cancelled.values == [.seconds(1), .seconds(2)])
   }
 
   @Test("The timer of the system clock does not retain the client that is current when it is set")
@@ -285,5 +289,23 @@ import Testing
       #expect(OperationRetention.forever.limited(to: -1) == .forever.limited(to: 0))
     }
     #expect(issues.map(\.kind) == [.invalidValue, .invalidValue])
+  }
+
+  /// A manual clock that notes the durations of the timers that are cancelled.
+  private struct CancellingClock: OperationClock {
+    let base: ManualClock
+    let cancelled = EventLog<Duration>()
+
+    func now() -> Date { base.now() }
+    func sleep(for duration: Duration) async throws { try await base.sleep(for: duration) }
+    func schedule(
+      after duration: Duration, _ action: @escaping @Sendable () -> Void
+    ) -> OperationSubscription {
+      let timer = base.schedule(after: duration, action)
+      return OperationSubscription { [cancelled] in
+        timer.cancel()
+        cancelled.append(duration)
+      }
+    }
   }
 }

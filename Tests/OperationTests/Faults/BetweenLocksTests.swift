@@ -162,13 +162,13 @@ import Testing
     let store = OperationStore.detached(query: Query<Int, any Error>(path: ["store"]) { _ in 1 })
     for _ in 0..<1_000 {
       let feed = ChangeFeed()
-      let readers = Monitor<[Int]>([])
+      let readers = Monitor<[OperationTaskID]>([])
       await onThreads(2) { _ in
         let reader = feed.begin()
         readers.update { $0.append(reader) }
       }
       feed.append(store)
-      #expect(!feed.take(readers.value.max() ?? 0).stores.isEmpty)
+      #expect(readers.value.filter { !feed.take($0).stores.isEmpty }.count == 1)
       for reader in readers.value { feed.end(reader) }
     }
   }
@@ -272,11 +272,11 @@ import Testing
       CurrentWork.$value.withValue(run) { RunWait(for: node) }
     }
     run.beginRequest()
-    later.wait(for: TaskDependency(node: scheduled) {})
+    later.addDependency(on: TaskDependency(node: scheduled) {})
     let waits = Monitor([wait(for: other)])
     // The schedule has read what the run waits for, and has found no cycle.
     driver.hook.update { $0 = { waits.update { $0.append(wait(for: scheduled)) } } }
-    scheduled.wait(for: TaskDependency(node: run) {})
+    scheduled.addDependency(on: TaskDependency(node: run) {})
     #expect(waits.value.map { $0?.cycle == nil } == [true, false])
     #expect(scheduled.dependencies.map(\.isConfirmed) == [true])
     for wait in waits.value { wait?.end() }
@@ -289,12 +289,12 @@ import Testing
     let (later, other) = (TaskNode(), TaskNode(driver: driver))
     let query = Query<Int, any Error>(path: ["number"]) { _ in 1 }
     let task = client.store(for: query).runTask()
-    later.wait(for: TaskDependency(node: task.node) {})
+    later.addDependency(on: TaskDependency(node: task.node) {})
     let value = Monitor<Task<Int, any Error>?>(nil)
     driver.hook.update {
       $0 = { value.update { $0 = Task.immediate { try await task.runIfNeeded() } } }
     }
-    task.node.wait(for: TaskDependency(node: other) { await AsyncGate().wait() })
+    task.node.addDependency(on: TaskDependency(node: other) { await AsyncGate().wait() })
     #expect(try await value.value?.value == 1)
   }
 

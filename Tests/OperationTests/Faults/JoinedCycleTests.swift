@@ -313,7 +313,7 @@ import Testing
     task.update { $0 = inner.mapError { $0 as any Error } }
     let call = Task { try await outer.runIfNeeded() }
     await begun.wait(for: 1)
-    let (found, _) = await issues { inner.node.wait(for: outer.dependency) }
+    let (found, _) = await issues { inner.node.addDependency(on: outer.dependency) }
     #expect(found.map(\.kind) == [.scheduleCycle])
     gate.open()
     #expect(try await call.value == 2)

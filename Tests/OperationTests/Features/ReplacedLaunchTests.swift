@@ -171,4 +171,59 @@ import Testing
     #expect(store.currentValue == 5 && !store.isStale)
     subscription.cancel()
   }
+
+  @Test("A restart after an invalidation calls the request of the run in flight again")
+  func restartAfterInvalidation() async throws {
+    let script = Script { [gate] attempt, _, _ in
+      if attempt == 1 { await gate.wait() }
+      return .success(attempt)
+    }
+    let store = client().store(for: OpenQuery(script: script).deduplicated().neverStale())
+    let first = Task { try await store.fetch() }
+    await script.contexts.wait(for: 1)
+    store.invalidate()
+    #expect(try await store.fetch(restarting: true) == 2)
+    #expect(try await first.value == 2)
+    #expect(store.currentValue == 2 && !store.isStale && script.attempts == 2)
+    gate.open()
+    await clock.settle()
+    #expect(store.currentValue == 2 && !store.isStale)
+  }
+
+  @Test("Of a run from before an invalidation and one from after it, a restart takes the later one")
+  func restartOfLaterRun() async throws {
+    let gates = [AsyncGate(), AsyncGate()]
+    let script = Script { attempt, _, _ in
+      if attempt <= 2 { await gates[attempt - 1].wait() }
+      return .success(attempt)
+    }
+    let store = client().store(for: OpenQuery(script: script).deduplicated().neverStale())
+    let first = Task { try await store.fetch() }
+    await script.contexts.wait(for: 1)
+    store.invalidate()
+    let second = Task { try await store.fetch() }
+    await script.contexts.wait(for: 2)
+    #expect(try await store.fetch(restarting: true) == 3)
+    #expect(try await second.value == 3)
+    gates.forEach { $0.open() }
+    // The result of the oldest run is displayed when it arrives, and is out of date.
+    #expect(try await first.value == 1)
+    #expect(store.currentValue == 1 && store.isStale)
+  }
+
+  @Test("A restart after an invalidation joins no run whose request was not called before it")
+  func restartOfPausedRun() async throws {
+    let network = ManualNetworkObserver(.disconnected)
+    let script = Script()
+    let store = client(network).store(
+      for: OpenQuery(script: script).deduplicated().neverStale().networkMode(.online))
+    let first = Task { try await store.fetch() }
+    await Settled.when { store.isPaused }
+    store.invalidate()
+    let second = Task.immediate { try await store.fetch(restarting: true) }
+    #expect(store.activeTasks.count == 2)
+    network.set(.connected)
+    _ = try await (first.value, second.value)
+    #expect(script.attempts == 2 && !store.isLoading)
+  }
 }

@@ -9,7 +9,7 @@ import Testing
   /// A catalog of a client, and a reader of the changes of the client.
   private struct Reading {
     let client: OperationClient
-    let changes: (reader: Int, subscription: OperationSubscription)
+    let changes: (reader: OperationTaskID, subscription: OperationSubscription)
     var catalog = InspectorCatalog(describer: InspectorDescriber(limit: 10, redacting: nil))
 
     init(_ client: OperationClient) {

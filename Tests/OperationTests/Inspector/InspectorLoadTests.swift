@@ -6,7 +6,8 @@ import Testing
 /// Peers that are slow, many, or send invalid lines.
 @Suite("The inspector under load", .timeLimit(.minutes(5))) struct InspectorLoadTests {
   private let directory = SocketDirectory()
-  private let client = OperationClient()
+  // Under a sanitizer a test can last longer than the default retention.
+  private let client = OperationClient(retention: .forever)
   private let inspector: OperationInspector
 
   init() throws { inspector = try client.serveInspector(at: directory.socket) }

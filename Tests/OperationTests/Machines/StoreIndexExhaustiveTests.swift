@@ -128,9 +128,9 @@ import Testing
         guard let fired = timer, fired.time <= time(now) else { return false }
         timer = nil
         try noteEviction(
-          of: index.evictDue(at: time(now), generation: fired.generation), isTimeOver: true)
+          of: index.evictDue(at: time(now), fired.place), isTimeOver: true)
       }
-      if let next = index.nextTimer(at: time(now)) { timer = next }
+      if let next = index.nextTimer(at: time(now)) { timer = next.new }
       return true
     }
 

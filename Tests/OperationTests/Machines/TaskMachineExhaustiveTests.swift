@@ -127,7 +127,7 @@ import Testing
       switch step {
       case .wait(let one, let other):
         let isOver = nodes[one].progress.isEnded || nodes[one].progress.isCancelled
-        nodes[one].wait(for: TaskDependency(node: nodes[other]) {})
+        nodes[one].addDependency(on: TaskDependency(node: nodes[other]) {})
         if !isOver, !reaches(one, from: other) { edges[one].append(other) }
       case .end(let index):
         if nodes[index].progress.isEnded { return false }

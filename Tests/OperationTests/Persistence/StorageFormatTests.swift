@@ -12,13 +12,26 @@ struct StorageFormatTests {
       ("checksum=1", 7, 785_788_732.1234567, 3),
     ])
   func exact(key: String, version: Int, seconds: Double, count: Int) throws {
-    let entry = StorageEntry(
-      version: version, date: Date(timeIntervalSinceReferenceDate: seconds),
-      data: Data(repeating: 10, count: count))
-    let (found, decoded) = try StorageFormat.decode(
-      StorageFormat.encode(entry, for: key), of: "", in: "")
-    #expect(found == key)
-    #expect(decoded == entry)
+    for isInvalidated in [false, true] {
+      let entry = StorageEntry(
+        version: version, date: Date(timeIntervalSinceReferenceDate: seconds),
+        data: Data(repeating: 10, count: count), isInvalidated: isInvalidated)
+      let (found, decoded) = try StorageFormat.decode(
+        StorageFormat.encode(entry, for: key), of: "", in: "")
+      #expect(found == key)
+      #expect(decoded == entry)
+    }
+  }
+
+  @Test("The header of an invalidated value says so")
+  func invalidated() {
+    for isInvalidated in [false, true] {
+      let entry = StorageEntry(
+        version: 1, date: Date(timeIntervalSinceReferenceDate: 1), data: Data(),
+        isInvalidated: isInvalidated)
+      let text = String(decoding: StorageFormat.encode(entry, for: "key"), as: UTF8.self)
+      #expect(text.contains(" key=3 data=0 invalidated=1 checksum=") == isInvalidated)
+    }
   }
 
   @Test("Every change of a single byte is detected")

@@ -118,6 +118,20 @@ struct StorageWriterMachineTests {
     #expect(machine.outcome(of: 1, since: 0) == .written)
   }
 
+  @Test(
+    "What is removed while it is written is waited for until the next batch",
+    arguments: [false, true])
+  func removedWhileWritten(isPrefix: Bool) throws {
+    _ = machine.note(Note("values/a/1"))
+    let batch = try #require(machine.flush())
+    machine.remove(isPrefix ? "values/a" : "values/a/1", isPrefix: isPrefix)
+    // The batch may not have the change any more, and does not have the removal.
+    #expect(machine.end(batch, isSuccess: true) == .zero)
+    #expect(machine.outcome(of: 1, since: 0) == nil)
+    _ = machine.end(try #require(machine.timerEnded()), isSuccess: true)
+    #expect(machine.outcome(of: 1, since: 0) == .written)
+  }
+
   @Test("A batch has its timers, and a timer that is stored while it is written is returned")
   func timers() throws {
     let timers = (0..<4).map { _ in OperationSubscription {} }

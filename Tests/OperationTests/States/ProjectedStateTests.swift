@@ -34,8 +34,9 @@ import Testing
 
   @Test("A projection has a value, and a retry, if its state has")
   func members() async throws {
-    #expect(selected.hasValue)
-    #expect(!SelectedState(Base()) { $0 }.hasValue)
+    #expect(selected.hasValue && selected.hasInitialValue)
+    let empty = SelectedState(Base()) { $0 }
+    #expect(!empty.hasValue && !empty.hasInitialValue)
     let clock = ManualClock()
     let store = OperationClient(defaults: .testing, clock: clock).store(
       for: TypedQuery(script: Script(failures: 1)).retry(limit: 1)

@@ -138,8 +138,8 @@ private struct LatestQuery: StatefulOperationRequest {
     let task = store.runTask()
     // As a run that follows an invalidation waits for the answer of another store.
     let later = makeStore().runTask()
-    later.node.wait(
-      for: TaskDependency(node: makeStore().runTask().node) {
+    later.node.addDependency(
+      on: TaskDependency(node: makeStore().runTask().node) {
         store.isLoading ? task.dependency : nil
       } wait: {
       })

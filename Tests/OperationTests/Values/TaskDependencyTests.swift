@@ -21,7 +21,7 @@ private final class LeaseCounter: TaskDriver {
     let old = nodes[from].dependencies.count
     let log = EventLog<OperationIssue>()
     OperationIssue.withHandler({ log.append($0) }) {
-      nodes[from].wait(for: TaskDependency(node: nodes[other]) {})
+      nodes[from].addDependency(on: TaskDependency(node: nodes[other]) {})
     }
     let isAdded = nodes[from].dependencies.count > old
     #expect(log.values.map(\.kind) == (isAdded ? [] : [.scheduleCycle]))
@@ -89,7 +89,9 @@ private final class LeaseCounter: TaskDriver {
       let reported = await issues {
         await withTaskGroup(of: Void.self) { group in
           for index in 0..<2 {
-            group.addTask { pair[index].wait(for: TaskDependency(node: pair[1 - index]) {}) }
+            group.addTask {
+              pair[index].addDependency(on: TaskDependency(node: pair[1 - index]) {})
+            }
           }
         }
       }
@@ -103,8 +105,8 @@ private final class LeaseCounter: TaskDriver {
   func laterSuccessor() async {
     let (successor, isPresent) = (nodes[2], Monitor(true))
     let next = TaskDependency(node: successor) { isPresent.update { $0 = false } }
-    nodes[0].wait(
-      for: TaskDependency(node: nodes[1], successor: { isPresent.value ? next : nil }) {})
+    nodes[0].addDependency(
+      on: TaskDependency(node: nodes[1], successor: { isPresent.value ? next : nil }) {})
     #expect(nodes[0].route(to: successor)?.count == 2)
     await nodes[0].waitForDependencies(nodes[0].confirmedDependencies)
     #expect(!isPresent.value)
@@ -116,10 +118,10 @@ private final class LeaseCounter: TaskDriver {
   func waitingSuccessor() async {
     let (isPresent, gate) = (Monitor(true), AsyncGate())
     let next = TaskDependency(node: nodes[2]) { isPresent.update { $0 = false } }
-    nodes[0].wait(
-      for: TaskDependency(node: nodes[1], successor: { isPresent.value ? next : nil }) {})
-    nodes[0].wait(for: TaskDependency(node: nodes[3]) { await gate.wait() })
-    nodes[2].wait(for: TaskDependency(node: nodes[0]) {})
+    nodes[0].addDependency(
+      on: TaskDependency(node: nodes[1], successor: { isPresent.value ? next : nil }) {})
+    nodes[0].addDependency(on: TaskDependency(node: nodes[3]) { await gate.wait() })
+    nodes[2].addDependency(on: TaskDependency(node: nodes[0]) {})
     let waiting = Task { [nodes] in
       await nodes[0].waitForDependencies(nodes[0].confirmedDependencies)
     }
@@ -134,8 +136,10 @@ private final class LeaseCounter: TaskDriver {
   @Test("The lease on a task that was started for another one is released once")
   func lease() {
     let driver = LeaseCounter()
-    nodes[0].wait(for: TaskDependency(node: TaskNode(driver: driver), start: { _ in true }) {})
-    nodes[0].wait(for: TaskDependency(node: TaskNode(driver: driver), start: { _ in false }) {})
+    nodes[0].addDependency(
+      on: TaskDependency(node: TaskNode(driver: driver), start: { _ in true }) {})
+    nodes[0].addDependency(
+      on: TaskDependency(node: TaskNode(driver: driver), start: { _ in false }) {})
     #expect(nodes[0].startDependencies().count == 2)
     #expect(driver.releases.value == 0)
     for _ in 0..<2 { nodes[0].removeDependencies() }
@@ -149,7 +153,7 @@ private final class LeaseCounter: TaskDriver {
       nodes[0].cancelRun(with: nil)
       return true
     }
-    nodes[0].wait(for: TaskDependency(node: TaskNode(driver: driver), start: start) {})
+    nodes[0].addDependency(on: TaskDependency(node: TaskNode(driver: driver), start: start) {})
     _ = nodes[0].startDependencies()
     #expect(driver.releases.value == 1)
   }
@@ -159,9 +163,10 @@ private final class LeaseCounter: TaskDriver {
     let (driver, gate) = (LeaseCounter(), AsyncGate())
     let next = TaskDependency(node: nodes[2]) {}
     let node = TaskNode(driver: driver)
-    nodes[0].wait(for: TaskDependency(node: node, successor: { next }, start: { _ in true }) {})
-    nodes[0].wait(for: TaskDependency(node: nodes[3]) { await gate.wait() })
-    nodes[2].wait(for: TaskDependency(node: nodes[0]) {})
+    nodes[0].addDependency(
+      on: TaskDependency(node: node, successor: { next }, start: { _ in true }) {})
+    nodes[0].addDependency(on: TaskDependency(node: nodes[3]) { await gate.wait() })
+    nodes[2].addDependency(on: TaskDependency(node: nodes[0]) {})
     let waiting = Task { [nodes] in
       await nodes[0].waitForDependencies(nodes[0].startDependencies())
     }
@@ -179,7 +184,7 @@ private final class LeaseCounter: TaskDriver {
       var next: TaskNode?
       for index in 0..<100_000 {
         let node = TaskNode()
-        if let next { node.wait(for: TaskDependency(node: next) {}) }
+        if let next { node.addDependency(on: TaskDependency(node: next) {}) }
         if index > 0, index.isMultiple(of: step) {
           next?.end(with: Result<Int, any Error>.success(index).asOutput)
         }
@@ -192,9 +197,9 @@ private final class LeaseCounter: TaskDriver {
 
   @Test("The report of a cycle names both tasks")
   func report() async {
-    nodes[0].wait(for: TaskDependency(node: nodes[1]) {})
+    nodes[0].addDependency(on: TaskDependency(node: nodes[1]) {})
     let issue = await issues {
-      nodes[1].wait(for: TaskDependency(node: nodes[0]) {})
+      nodes[1].addDependency(on: TaskDependency(node: nodes[0]) {})
     }.issues.first
     #expect(issue?.kind == .scheduleCycle)
     for node in nodes[0...1] { #expect(issue?.message.contains("\(node.id)") == true) }

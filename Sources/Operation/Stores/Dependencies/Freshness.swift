@@ -47,6 +47,10 @@ struct Freshness: Sendable {
 
   mutating func reset() { isInvalidated = false }
 
+  /// A value is restored that was invalidated before any run of this store, so each run of the whole value answers
+  /// that.
+  mutating func restoreInvalidated() { isInvalidated = true }
+
   mutating func takeFollowUp() -> [TaskDependency] { exchange(&followUpDependencies, with: []) }
 }
 
@@ -85,7 +89,7 @@ extension StoreMachine {
 
   /// Whether a run has to follow one that has ended: none of the whole value was started since the last
   /// invalidation.
-  var mustFollow: Bool { needsRerun && freshness.answeredCount < freshness.invalidationCount }
+  var mustFollow: Bool { needsRerun && !freshness.isAnswered }
 
   /// An invalidation finds a run in flight. Notes what the run waits for that follows it, and returns
   /// the run that has to end before the invalidation is answered.

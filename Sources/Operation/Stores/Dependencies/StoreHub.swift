@@ -29,7 +29,7 @@ final class StoreHub: Sendable {
 
   let queues = SerialQueues()
   let activity = ActivityMeter()
-  let events = EventMeter()
+  let events = EventSender()
   private let clock: any OperationClock
   private let hasSystemClock: Bool
   /// Writes values into the storage of the client; `nil` without a storage.
@@ -70,11 +70,6 @@ final class StoreHub: Sendable {
   }
 
   func cutOff() { shutdown.store(.hasCutOff, ordering: .releasing) }
-
-  /// Returns a source that also ends when the client is shut down, see ``StreamSource/ending(with:after:)``.
-  func ending<Element>(
-    _ source: StreamSource<Element>, after deliveries: @escaping StreamSource<Element>.Barrier
-  ) -> StreamSource<Element> { source.ending(with: closing, after: deliveries) }
 
   func connect(to client: any StoreHost) { host.withLock { $0.host = client } }
 

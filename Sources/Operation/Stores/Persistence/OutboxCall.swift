@@ -30,7 +30,7 @@ public struct OutboxCall: Sendable, Hashable, Identifiable {
 }
 
 /// Identifies a call in the storage. Calls are sorted by their keys in the order in which they were made.
-struct OutboxEntry: Sendable, Hashable {
+struct OutboxEntry: Sendable, Hashable, Comparable {
   let key: String
 
   init(_ id: OutboxCall.ID, number: Int) {
@@ -38,6 +38,8 @@ struct OutboxEntry: Sendable, Hashable {
   }
 
   init(_ key: String) { self.key = key }
+
+  static func < (lhs: OutboxEntry, rhs: OutboxEntry) -> Bool { lhs.key < rhs.key }
 
   /// The number by which a key sorts calls, limited so that others can follow it; `nil` for another key.
   static func number(of key: String) -> Int? {

@@ -26,9 +26,7 @@ struct OutboxMachine: DeliveryMachine {
   }
 
   var deliveries = DeliveryQueue<[OutboxCall]>()
-  private var listed: [OutboxEntry: Listed] = [:]
-  /// The entries that are listed, in the order in which the calls were made.
-  private var order: [OutboxEntry] = []
+  private var listed = SlotList<OutboxEntry, Listed>()
   /// The calls that have ended and whose removals are still to be noted.
   private var ended: [OutboxEntry: Listed] = [:]
   private(set) var lastTicket = 0
@@ -42,27 +40,17 @@ struct OutboxMachine: DeliveryMachine {
   var endOfReading: OneShot<Bool>?
 
   /// The calls that have not ended, in the order in which they were made.
-  var calls: [OutboxCall] { order.compactMap(call) }
+  var calls: [OutboxCall] { listed.elements.map(\.call) }
 
-  var waiting: [PendingCall] { order.compactMap(pending).filter { $0.call.status == .waiting } }
+  var waiting: [PendingCall] { pendingCalls { $0.status == .waiting } }
 
-  func pendingCall(_ id: OutboxCall.ID) -> PendingCall? {
-    order.lazy.compactMap(pending).first { $0.call.id == id }
-  }
+  func pendingCall(_ id: OutboxCall.ID) -> PendingCall? { pendingCalls { $0.id == id }.first }
 
-  private func pending(_ entry: OutboxEntry) -> PendingCall? {
-    call(of: entry).map { (entry, $0, registered[$0.mutation]) }
-  }
-
-  /// The place of an entry among those that are listed.
-  private func place(of entry: OutboxEntry) -> Int {
-    var places = order.indices
-    while !places.isEmpty {
-      let middle = places.lowerBound + places.count / 2
-      let isBefore = order[middle].key < entry.key
-      places = isBefore ? middle + 1..<places.upperBound : places.lowerBound..<middle
+  private func pendingCalls(where condition: (OutboxCall) -> Bool) -> [PendingCall] {
+    listed.slots.compactMap { slot in
+      guard let call = slot.element?.call, condition(call) else { return nil }
+      return (slot.id, call, registered[call.mutation])
     }
-    return places.lowerBound
   }
 
   mutating func nextTicket() -> Int {
@@ -80,7 +68,7 @@ struct OutboxMachine: DeliveryMachine {
   func contains(_ entry: OutboxEntry) -> Bool { listed[entry] != nil || ended[entry] != nil }
 
   func entry(of run: OperationTaskID) -> OutboxEntry? {
-    listed.first { $0.value.run?.id == run }?.key
+    listed.slots.first { $0.element?.run?.id == run }?.id
   }
 
   func call(of entry: OutboxEntry) -> OutboxCall? { listed[entry]?.call }
@@ -90,9 +78,8 @@ struct OutboxMachine: DeliveryMachine {
 
   @discardableResult
   mutating func add(_ entry: OutboxEntry, _ call: OutboxCall, run: Run? = nil) -> Bool {
-    if listed.updateValue(Listed(call: call, run: run), forKey: entry) == nil {
-      order.insert(entry, at: place(of: entry))
-    }
+    let new = Listed(call: call, run: run)
+    if listed.update(entry, { $0 = new }) == nil { listed.insert(new, for: entry) }
     notify()
     return true
   }
@@ -104,9 +91,8 @@ struct OutboxMachine: DeliveryMachine {
     _ entry: OutboxEntry, where condition: (Listed) -> Bool = { _ in true },
     _ change: (inout Listed) -> Void
   ) -> Bool {
-    guard var listing = listed[entry], condition(listing) else { return false }
-    change(&listing)
-    listed[entry] = listing
+    guard let listing = listed[entry], condition(listing) else { return false }
+    listed.update(entry, change)
     notify()
     return true
   }
@@ -162,8 +148,7 @@ struct OutboxMachine: DeliveryMachine {
     guard let listing = listed[entry], run == nil || run == listing.run?.id,
       !mustWait || listing.call.status == .waiting
     else { return false }
-    ended[entry] = listed.removeValue(forKey: entry)
-    order.remove(at: place(of: entry))
+    ended[entry] = listed.remove(entry)
     notify()
     return true
   }

@@ -50,6 +50,12 @@ struct StorageWriterMachine: Sendable {
 
     var items: [SavedItem] { itemsByKey.values.flatMap(\.values) }
 
+    /// Whether there is an item under a key, or also below it.
+    func hasItem(_ key: String, isPrefix: Bool) -> Bool {
+      isPrefix
+        ? itemsByKey.keys.contains { StorageKey.isKey($0, below: key) } : itemsByKey[key] != nil
+    }
+
     /// Whether something else than the owner is to be saved under a key.
     func contains(_ key: String, besides owner: ObjectIdentifier?) -> Bool {
       itemsByKey[key]?.keys.contains { $0 != owner } ?? false
@@ -89,6 +95,9 @@ struct StorageWriterMachine: Sendable {
   private(set) var roundCount = 0
   /// Whether the next batch follows the one in flight without a wait.
   private var mustWriteNext = false
+  /// Whether an item of the batch that is being written was removed since. The batch may have neither the change
+  /// nor the removal, so what waits for it waits for the next one.
+  private var isOvertaken = false
   /// How long changes are collected.
   private var delay: Duration
 
@@ -103,7 +112,8 @@ struct StorageWriterMachine: Sendable {
 
   /// The entry of a key is to be removed, or also those below it. What was to be saved there is not.
   mutating func remove(_ key: String, isPrefix: Bool) -> Noted {
-    noteChange(dropping: pending.remove(key, isPrefix: isPrefix))
+    if inBatch.hasItem(key, isPrefix: isPrefix) { (isOvertaken, mustWriteNext) = (true, true) }
+    return noteChange(dropping: pending.remove(key, isPrefix: isPrefix))
   }
 
   private mutating func noteChange(dropping dropped: [SavedItem]) -> Noted {
@@ -178,7 +188,7 @@ struct StorageWriterMachine: Sendable {
     roundCount += 1
     if isSuccess {
       recentFailureCount = 0
-      writtenCount = batch.changeCount
+      if !isOvertaken { writtenCount = batch.changeCount }
     } else {
       recentFailureCount += 1
       failedCount = batch.changeCount
@@ -190,6 +200,7 @@ struct StorageWriterMachine: Sendable {
       for item in newer.items { _ = pending.add(item) }
     }
     inBatch = Changes()
+    isOvertaken = false
     let isNext = exchange(&mustWriteNext, with: false)
     if pending.isEmpty { return nil }
     let wait = OperationBackoffFunction.standard(recentFailureCount - 1)

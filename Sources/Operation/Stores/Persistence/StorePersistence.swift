@@ -99,20 +99,27 @@ extension StorePersistence {
     // No detached task: it makes its reports to the handler of the caller.
     Task(executorPreference: store.context.executor) { [self] in
       var restored: SavedForm<State>.Restoration?
+      var isInvalidated = false
       do {
         if let entry = try await writer.load(key, for: ObjectIdentifier(self)) {
           restored = await decode(entry, in: store.context)
+          isInvalidated = entry.isInvalidated
         }
       } catch {
         let isAboutEntry = (error as? StorageError)?.isAboutEntry == true
         report(isAboutEntry ? .unreadableEntry : .storageFailure, "was not loaded", because: error)
       }
-      finish(store, restored)
+      finish(store, restored, isInvalidated: isInvalidated)
     }
   }
 
-  private func finish(_ store: OperationStore<State>, _ restored: SavedForm<State>.Restoration?) {
-    let mark = store.commit { [form] in $0.finishRestoring(form, restored) }
+  private func finish(
+    _ store: OperationStore<State>, _ restored: SavedForm<State>.Restoration?,
+    isInvalidated: Bool = false
+  ) {
+    let mark = store.commit { [form] in
+      $0.finishRestoring(form, restored, isInvalidated: isInvalidated)
+    }
     let actions = facts.withLock { facts in
       // A migrated value is saved again when it changes.
       if let mark { facts.saved = mark }
@@ -166,20 +173,25 @@ extension StorePersistence {
   private func takeChange(of store: OperationStore<State>) -> SavedChange? {
     let (saved, isEnded, isLoaded) = facts.withLock { ($0.saved, $0.isEnded, $0.actions == nil) }
     // The confirmed state, after the exclusive access of a thread.
-    let (state, date, mark) =
-      store.read { $0.hasNoOwner ? ($0.state, $0.visibleDate, $0.savedMark) : nil }
-      ?? store.commit { ($0.state, $0.visibleDate, $0.savedMark) }
+    let (state, date, mark, isInvalidated) = store.commit(as: .silent) {
+      ($0.state, $0.visibleDate, $0.savedMark, $0.freshness.isInvalidated)
+    }
     // A yield that was undone is no change. Until the saved value was loaded, no yield is one.
     let isUnchanged = mark.prefix(isLoaded ? 3 : 2).allSatisfy { $0 == 0 }
     if isEnded || mark == saved || (saved == nil && isUnchanged) { return nil }
     // A shutdown that cuts a run off undoes its yields. The storage keeps the yielded value, the newest one.
-    if store.hub.isCutOff, let saved, saved.prefix(2) == mark.prefix(2) { return nil }
+    let isInvalidation = saved?.prefix(4) == mark.prefix(4)
+    if store.hub.isCutOff, saved?.prefix(2) == mark.prefix(2), !isInvalidation { return nil }
     do {
       let data = try form.encode(state)
+      // An edit of a missing value has succeeded. What is saved there could not be loaded, and stays.
+      if data == nil, saved == nil, mark[0] == 0 { return nil }
       // A save that fails may have written.
       facts.withLock { $0.saved = Self.beingSaved }
       let entry = data.map {
-        StorageEntry(version: settings.version, date: date ?? store.context.now(), data: $0)
+        StorageEntry(
+          version: settings.version, date: date ?? store.context.now(), data: $0,
+          isInvalidated: isInvalidated)
       }
       return SavedChange(entry: entry) { [self] in facts.withLock { $0.saved = mark } }
     } catch {
@@ -194,32 +206,37 @@ extension StorePersistence {
 }
 
 extension StoreMachine {
-  /// Numbers that differ after each change of the value without pending edits. The first two stand for what
-  /// is final: results, and edits that have succeeded.
-  var savedMark: [Int] {
+  /// Numbers that differ after each change of what is saved. The first two stand for what is final: results,
+  /// and edits that have succeeded.
+  var savedMark: [Int] { savedMark(isInvalidated: freshness.isInvalidated) }
+
+  private func savedMark(isInvalidated: Bool) -> [Int] {
     [
       committed.resultCount, edits.settlementCount, state.valueUpdateCount,
-      committed.undoneYieldCount,
+      committed.undoneYieldCount, isInvalidated ? 1 : 0,
     ]
   }
 
   /// Ends the loading of a saved value, and displays it if nothing newer has come. Returns its mark if it
   /// does.
   ///
-  /// - Parameter restore: Writes the value into the state; `nil` if there is none.
+  /// - Parameters:
+  ///   - restore: Writes the value into the state; `nil` if there is none.
+  ///   - isInvalidated: Whether the value was invalidated when it was saved.
   fileprivate mutating func finishRestoring(
-    _ form: SavedForm<State>, _ restore: SavedForm<State>.Restoration?
+    _ form: SavedForm<State>, _ restore: SavedForm<State>.Restoration?, isInvalidated: Bool
   ) -> [Int]? {
     committed.changeAll { form.setRestoring(&$0, false) }
     defer { notifyChange() }
     guard committed.resultCount == 0 else { return nil }
+    if restore != nil, isInvalidated { freshness.restoreInvalidated() }
     // If what a run has yielded is displayed, the saved value is restored when the run is cancelled.
     committed.changeYields { if $0.valueUpdateCount == 0 { restore?(&$0) } }
     guard state.valueUpdateCount == 0 else { return nil }
     land(after: edits.settlementCount) { restore?(&$0) }
     if restore == nil { return nil }
     committed.noteResult()
-    return savedMark
+    return savedMark(isInvalidated: isInvalidated)
   }
 }
 

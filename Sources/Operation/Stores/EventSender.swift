@@ -1,4 +1,3 @@
-import FoundationEssentials
 import ReactiveStreams
 import Synchronization
 
@@ -6,7 +5,7 @@ import Synchronization
 ///
 /// Every run checks whether there are any, so their number is an atomic, and an event that nothing
 /// receives costs one load.
-final class EventMeter: Sendable {
+final class EventSender: Sendable {
   let changes = ChangeFeed()
   private let broadcast = Broadcast<OperationClientEvent>()
   /// The number of subscribers, and ``reader`` if there is a reader.
@@ -50,7 +49,7 @@ final class EventMeter: Sendable {
   }
 
   /// Begins to collect changes for a reader, until the subscription ends, or there is another reader.
-  func collectChanges() -> (reader: Int, subscription: OperationSubscription) {
+  func collectChanges() -> (reader: OperationTaskID, subscription: OperationSubscription) {
     let reader = changes.begin()
     observers.wrappingAdd(Self.reader, ordering: .relaxed)
     let subscription = OperationSubscription { [self] in
