@@ -93,9 +93,9 @@ struct SavedInvalidationTests {
     let next = program.restarted()
     let store = next.client.store(for: query.enableAutomaticRunning())
     let subscription = store.subscribe { _ in }
-    await Settled.when { store.currentValue?.title == "post 2" || fetches.count > 2 }
+    await Settled.when { !store.isStale }
     await next.clock.settle()
-    #expect(fetches.count == 2 && !store.isStale)
+    #expect(fetches.count == 2 && store.currentValue?.title == "post 2" && !store.isStale)
     subscription.cancel()
     try await next.client.flush()
   }
