@@ -47,6 +47,18 @@ func reserveTwice(in client: OperationClient) async throws {
 }
 // end
 
+// snippet: call a mutation 3
+struct ReserveForStaff: SimpleMutationRequest, Hashable {
+  func mutate(with _: Void, in context: OperationContext) async throws -> Reservation {
+    try await context.restaurant.reserve("staff", 6)
+  }
+}
+
+func reserveForStaff(in client: OperationClient) async throws -> Reservation {
+  try await client.store(for: ReserveForStaff()).mutate(with: ())
+}
+// end
+
 // snippet: the history of calls
 func hasFailedOften(_ guest: String, in store: OperationStore<Reserve.State>) -> Bool {
   store.history.count { $0.arguments.guest == guest && $0.status.isFailure } >= 3

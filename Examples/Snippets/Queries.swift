@@ -55,6 +55,15 @@ func patientForecast(for place: String) -> some QueryRequest<Forecast, ForecastQ
 // end
 
 // snippet: retries backoff and timeouts 2
+func possiblyPolledForecast(
+  for place: String, isPolled: Bool
+) -> any QueryRequest<Forecast, ForecastQuery.State> {
+  if isPolled { return ForecastQuery(place: place).rerun(every: .seconds(60)) }
+  return ForecastQuery(place: place)
+}
+// end
+
+// snippet: retries backoff and timeouts 3
 func makePatientClient() -> OperationClient {
   var defaults = OperationDefaults.standard
   defaults.retryLimit = 5

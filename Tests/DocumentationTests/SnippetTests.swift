@@ -118,6 +118,19 @@ extension SnippetTests {
     #expect(seats.isStale)
   }
 
+  @Test("A mutation without arguments is called, and a request of any type is taken")
+  func otherForms() async throws {
+    let client = makeClient { $0.restaurant.reserve = { Reservation(guest: $0, seats: $1) } }
+    #expect(try await reserveForStaff(in: client) == Reservation(guest: "staff", seats: 6))
+    let request = possiblyPolledForecast(for: "Oslo", isPolled: false)
+    let forecast = try await client.ensure(request)
+    #expect(client.store(for: request).currentValue == forecast)
+    let wrapper = SharedQuery(request, client: client)
+    #expect(wrapper.wrappedValue == forecast)
+    wrapper.projectedValue.bind(to: possiblyPolledForecast(for: "Oslo", isPolled: true))
+    #expect(wrapper.wrappedValue == forecast)
+  }
+
   @Test("A saved forecast is displayed before the new one") func severalValues() async throws {
     let client = makeClient {
       $0.disk.savedForecast = { place in Forecast(place: place, celsius: 1) }
