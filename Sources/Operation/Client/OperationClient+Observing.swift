@@ -23,7 +23,7 @@ extension OperationClient {
     EventStream(hub.events.source(until: hub.closing), buffering: buffering)
   }
 
-  /// Ends when the client is shut down.
+  /// A broadcast that ends when the client is shut down.
   package var closing: Broadcast<Never> { hub.closing }
 
   /// Sends each event to a logger until the subscription ends. Nothing is dropped.

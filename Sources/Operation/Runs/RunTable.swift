@@ -42,7 +42,8 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
 
     fileprivate var leases: Leases { (awaiters, isHeldByObservers ? 1 : 0) }
 
-    /// Whether the run is too old to be joined, by a caller that has its request called again or does not.
+    /// Whether the run is too old to be joined. A caller that restarts it can join it once its request was called:
+    /// that is called again.
     func isOutdated(since epoch: Int, restarts: Bool = false) -> Bool {
       isStarted && startEpoch < epoch && !(restarts && task.node.hasCalledRequest)
     }

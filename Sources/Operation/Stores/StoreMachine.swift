@@ -103,7 +103,7 @@ extension StoreMachine {
     /// Computes the displayed value for the owner of exclusive access, or ends the access.
     case access
     /// Changes neither the state nor the use, and notifies no subscriber. It marks the value as stale, or reads
-    /// what exclusive access leaves.
+    /// the machine after the exclusive access of another thread.
     case silent
     /// Notes something that no reader sees. It does not wait for exclusive access.
     case note

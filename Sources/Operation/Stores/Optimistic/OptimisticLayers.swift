@@ -202,11 +202,15 @@ extension OptimisticLayers {
   ///   - placed: See ``Computation``. A part that lacks a later edit is added to the base value as it is, so the
   ///     edits that it contains must be part of the base value.
   func computation(oldest: Int, placed: Int = -1) -> Computation {
-    let isAppended = if case .appended = change { true } else { false }
+    if case .appended = change {
+      return Computation(
+        version: version, layers: [], oldest: oldest, placed: -1, change: change, base: base,
+        displayed: displayed)
+    }
+    // What enters the base value changes the order of the edits.
     return Computation(
-      version: version, layers: isAppended ? [] : layers, oldest: oldest, placed: placed,
-      // What enters the base value changes the order of the edits.
-      change: placed >= 0 && !isAppended ? .anything : change, base: base, displayed: displayed)
+      version: version, layers: layers, oldest: oldest, placed: placed,
+      change: placed >= 0 ? .anything : change, base: base, displayed: displayed)
   }
 
   /// Takes the results of a computation, unless there was a change since. Returns the number of settled

@@ -179,9 +179,10 @@ extension StorePersistence {
     // A yield that was undone is no change. Until the saved value was loaded, no yield is one.
     let isUnchanged = mark.prefix(isLoaded ? 3 : 2).allSatisfy { $0 == 0 }
     if isEnded || mark == saved || (saved == nil && isUnchanged) { return nil }
-    // A shutdown that cuts a run off undoes its yields. The storage keeps the yielded value, the newest one.
-    let isInvalidation = saved?.prefix(4) == mark.prefix(4)
-    if store.hub.isCutOff, saved?.prefix(2) == mark.prefix(2), !isInvalidation { return nil }
+    // A shutdown that cuts a run off undoes its yields. The storage keeps the yielded value, the newest one. An
+    // invalidation of a value that has not changed is saved even then.
+    let hasSameValue = saved?.prefix(4) == mark.prefix(4)
+    if store.hub.isCutOff, saved?.prefix(2) == mark.prefix(2), !hasSameValue { return nil }
     do {
       let data = try form.encode(state)
       // An edit of a missing value has succeeded. What is saved there could not be loaded, and stays.
