@@ -112,7 +112,8 @@ struct SavedInvalidationTests {
       }
       return 1
     }
-    _ = client.store(for: query)
+    let store = client.store(for: query)
+    for await state in store.states where !state.isRestoring { break }
     let run = Task { try await client.fetch(other) }
     await fetches.wait(for: 2)
     await client.shutdown(within: .zero)
