@@ -90,6 +90,31 @@ struct OutboxFailureTests {
     #expect(picky.base.entries.isEmpty)
   }
 
+  @Test("A call with a typed failure that a shutdown cuts off is not made before it is saved")
+  func typedCutOff() async throws {
+    let clock = ManualClock(now: outboxStart)
+    let slow = MemoryStorage(clock: clock)
+    slow.delay = .seconds(2)
+    let client = outboxProgram(slow, clock: clock)
+    let calls = EventLog<Bool>()
+    let store = client.store(for: TypedPost(calls: calls).persisted())
+    let call = Task { try await store.mutate(with: "a") }
+    // The storage is listed first.
+    await clock.sleepers(atLeast: 1)
+    await clock.advance(by: .seconds(2))
+    await clock.sleepers(atLeast: 1)
+    let shutdown = Task { await client.shutdown(within: .zero) }
+    for await state in store.states where !state.isLoading { break }
+    await clock.settle()
+    #expect(calls.values == [])
+    slow.delay = .zero
+    await clock.advance(by: .seconds(2))
+    await #expect(throws: (any Error).self) { try await call.value }
+    _ = await shutdown.value
+    #expect(calls.values == [true])
+    #expect(slow.entries.count == 1)
+  }
+
   @Test("A call that is too old is reported, and dropped")
   func expired() async throws {
     try await interruptCalls(["a"], in: storage)

@@ -34,6 +34,22 @@ struct CreatePost: MutationRequest {
   }
 }
 
+/// A mutation whose failure cannot be a cancellation.
+struct TypedPost: MutationRequest {
+  let calls: EventLog<Bool>
+
+  var path: OperationPath { ["typed-post"] }
+
+  func mutate(
+    with title: String, in context: OperationContext,
+    with continuation: OperationContinuation<Int, Refused>
+  ) async throws(Refused) -> Int {
+    calls.append(Task.isCancelled)
+    if Task.isCancelled { throw Refused() }
+    return 1
+  }
+}
+
 /// A storage that does not remove all keys.
 struct UnremovableStorage: OperationStorage {
   let base = MemoryStorage()

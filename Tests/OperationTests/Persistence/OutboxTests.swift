@@ -338,22 +338,6 @@ struct OutboxTests {
     #expect(OperationContext().operationCallID == nil)
   }
 
-  /// A mutation whose failure cannot be a cancellation.
-  private struct TypedPost: MutationRequest {
-    let calls: EventLog<Bool>
-
-    var path: OperationPath { ["typed-post"] }
-
-    func mutate(
-      with title: String, in context: OperationContext,
-      with continuation: OperationContinuation<Int, Refused>
-    ) async throws(Refused) -> Int {
-      calls.append(Task.isCancelled)
-      if Task.isCancelled { throw Refused() }
-      return 1
-    }
-  }
-
   @Test("A call with a typed failure that is resumed during a shutdown stays")
   func resumedDuringShutdown() async throws {
     let calls = EventLog<Bool>()

@@ -131,8 +131,9 @@ extension OperationOutbox {
   /// Saves a call that was listed, and returns when it is in the storage, or when that has failed.
   func save(ticket: Int) async {
     end(ticket: ticket)
-    // The writer reports a failure and tries again. The program continues.
-    try? await writer.flush()
+    // The writer reports a failure and tries again. The program continues. A run that is cancelled waits,
+    // too: it calls its request even then, if its failure cannot be a cancellation.
+    _ = await Task(executorPreference: clock.executor) { [writer] in try await writer.flush() }.result
   }
 
   /// Whether a resumed call has not ended, and was not resumed once more.
