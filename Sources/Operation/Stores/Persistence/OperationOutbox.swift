@@ -133,7 +133,8 @@ extension OperationOutbox {
     end(ticket: ticket)
     // The writer reports a failure and tries again. The program continues. A run that is cancelled waits,
     // too: it calls its request even then, if its failure cannot be a cancellation.
-    _ = await Task(executorPreference: clock.executor) { [writer] in try await writer.flush() }.result
+    let saving = Task(executorPreference: clock.executor) { [writer] in try await writer.flush() }
+    _ = await saving.result
   }
 
   /// Whether a resumed call has not ended, and was not resumed once more.

@@ -141,20 +141,17 @@ extension StorePersistence {
       if restored == nil { facts.withLock { $0.saved = $0.saved ?? Self.unusable } }
       return restored
     } catch {
-      let isSetAside = await setAside()
+      // Unless a newer value replaces it: one that was saved or is being saved, also by a store that has
+      // followed this one on its path. A storage that is only read, or that cannot do it, keeps the entry.
+      let isSetAside = await writer.setAside(key) {
+        facts.withLock { !$0.isEnded && $0.saved == nil }
+      }
       // The removal of the store has removed the entry.
       if !isSetAside, facts.withLock({ $0.isEnded }) { return nil }
       report(
         .unreadableEntry, isSetAside ? "was set aside" : "cannot be decoded", because: error)
       return nil
     }
-  }
-
-  /// Sets the entry aside, unless a newer value replaces it: one that was saved or is being saved, also by a store
-  /// that has followed this one on its path. Returns whether it did: a storage that is only read, or that cannot do
-  /// it, keeps the entry.
-  private func setAside() async -> Bool {
-    await writer.setAside(key) { facts.withLock { !$0.isEnded && $0.saved == nil } }
   }
 
   private func report(_ kind: OperationIssue.Kind, _ event: String, because error: any Error) {
