@@ -219,7 +219,7 @@ extension OperationStore {
     sendEnd(isCancelled ? .cancelled : output.outcome, in: run.context, began: began)
     // Before awaiters continue.
     if mustNotifyReaders { hub.invalidateOutdatedReaders(of: path, isWritten: false) }
-    if mustFollow { follow() }
+    if mustFollow { startPlannedRun() }
     if isCounted { hooks?.call?.didEnd(output.failure) }
     core.end(with: output)
     // Not as a pair, which copies both: the benchmark fetch would be further over its limit.
@@ -308,7 +308,7 @@ extension OperationStore: TaskDriver {
 
   func releaseLease(on id: OperationTaskID) {
     let (core, mustFollow) = commit { $0.releaseLease(on: id) }
-    if mustFollow { follow() }
+    if mustFollow { startPlannedRun() }
     core?.cancelRun()
   }
 }

@@ -322,7 +322,7 @@ extension OperationStore {
         return .run(task.dependency)
       }
       guard read({ $0.deliveries.subscriberCount > 0 }),
-        let (task, invalidationCount) = commit({ $0.follow(after: others) })
+        let (task, invalidationCount) = commit({ $0.planRun(after: others) })
       else { return .done }
       var dependency = task.dependency
       dependency.successor = { [self] in
@@ -333,7 +333,7 @@ extension OperationStore {
   }
 
   /// Starts the run that follows one that has ended, after an invalidation.
-  func follow() {
+  func startPlannedRun() {
     _ = rerun(cause: .invalidation, after: commit { $0.freshness.takeFollowUp() })
   }
 }

@@ -91,9 +91,9 @@ extension StoreMachine {
   /// invalidation.
   var mustFollow: Bool { needsRerun && !freshness.isAnswered }
 
-  /// An invalidation finds a run in flight. Notes what the run waits for that follows it, and returns
+  /// An invalidation finds a run in flight. Notes what the run that follows it waits for, and returns
   /// the run that has to end before the invalidation is answered.
-  mutating func follow(after others: [TaskDependency]) -> (task: Task, invalidationCount: Int)? {
+  mutating func planRun(after others: [TaskDependency]) -> (task: Task, invalidationCount: Int)? {
     guard deliveries.subscriberCount > 0, let task = taskToAnswer(freshness.invalidationCount)
     else { return nil }
     freshness.hasFollowers = true
