@@ -72,6 +72,8 @@ extension OperationRequest {
           OperationRetry(
             failedAttempts: context.attempt.index + 1, lastFailure: error,
             nextAttemptAt: context.now().advanced(by: backoff)))
+        // A timeout that has ended this attempt meanwhile may have removed the retry before it was noted.
+        if Task.isCancelled { context.noteRetry(nil) }
         guard await context.operationClock.hasSlept(for: backoff), await context.mayRetry()
         else { throw cancellationFailure(as: Failure.self) ?? error }
         context.noteRetry(nil)

@@ -41,11 +41,10 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier, Equata
       guard await context.operationClock.hasSlept(for: duration) else { return }
       end.finish(.failure(OperationTimeoutError(duration: duration)))
     }
-    defer {
-      work.cancel()
-      timer.cancel()
-    }
     let result = await end.wait { .failure(CancellationError()) }
+    // First: an attempt that notes a retry after the line below finds that it is cancelled.
+    work.cancel()
+    timer.cancel()
     // The wait for a retry is over. The run may continue, in a modifier around this one.
     if case .failure(is OperationTimeoutError) = result { context.noteRetry(nil) }
     return try result.get()

@@ -112,19 +112,14 @@ final class TaskNode: ContextRun {
     if let priority { task.escalatePriority(to: TaskPriority(rawValue: priority)) }
   }
 
-  /// A launch replaces the earlier ones, whose Swift task is cancelled. Returns `false` if the task has
-  /// ended, or a later launch was made.
-  func restart(launch: Int) -> Bool {
-    let (replaced, isPresent, awaited) = guarded.withLock { guarded in
-      let replaced = guarded.machine.restart(launch: launch)
-      let isPresent = guarded.machine.launch == launch
-      defer { if isPresent { guarded.awaited = WaitList() } }
+  /// A launch replaces the earlier ones. Called under the lock of the store, which has the run: the caller
+  /// cancels the replaced Swift task, and releases what it has awaited, without that lock.
+  func restart(launch: Int) -> (task: Task<Void, Never>?, awaited: WaitList<TaskNode>) {
+    guarded.withLock { guarded in
+      let task = guarded.machine.restart(launch: launch)
       lastLaunch.store(guarded.machine.launch, ordering: .releasing)
-      return (replaced, isPresent, guarded.awaited)
+      return (task, exchange(&guarded.awaited, with: WaitList()))
     }
-    replaced?.cancel()
-    withExtendedLifetime(awaited) {}
-    return isPresent
   }
 
   func isReplaced(launch: Int) -> Bool { lastLaunch.load(ordering: .acquiring) > launch }

@@ -32,7 +32,7 @@ extension OperationStore {
     while true {
       // At one time: what is found out later may be about another value.
       let (current, results, version, known) = read {
-        let current = isForRun ? $0.confirmedValue : $0.visibleValue(to: .current)
+        let current = isForRun ? $0.confirmedValue : $0.visibleState(to: .current).currentValue
         return (current, $0.visibleResultCount, $0.confirmedVersion, $0.isUsable(by: rule))
       }
       if let value = present(current) {

@@ -21,9 +21,13 @@ extension OperationStore {
   func restart(_ core: Machine.Core) -> Bool {
     // Otherwise it is called after this.
     guard core.node.hasCalledRequest else { return true }
-    guard let (box, launch) = commit({ $0.restart(core.id) }) else { return false }
-    // A run that was cancelled since begins no more.
-    guard core.node.restart(launch: launch) else { return true }
+    // Both under the lock: from then on the earlier launch leaves the end of the run to this one, which a
+    // cancellation in between would have kept from beginning.
+    let restarted = commit { machine in
+      machine.restart(core.id).map { (new: $0, old: core.node.restart(launch: $0.launch)) }
+    }
+    guard let ((box, launch), old) = restarted else { return false }
+    old.task?.cancel()
     var leftovers = hub.beginEnd()
     let replaced = LaunchID(run: core.id, launch: launch - 1)
     hub.end(replaced, of: ObjectIdentifier(self), at: path, isCancelled: true, &leftovers)

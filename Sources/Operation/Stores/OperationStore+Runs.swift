@@ -99,6 +99,8 @@ extension OperationStore {
     _ box: OperationTaskConfiguration.Box, by rules: RequestRules<State>? = nil,
     input: (any RunInput)? = nil, isRestarting: Bool = false, handler: EventHandler? = nil
   ) async throws(State.Failure) -> State.OperationValue {
+    // A caller that is cancelled already disturbs no other one.
+    let isRestarting = isRestarting && !Task.isCancelled
     var new = newRun(box, by: rules, cause: .fetch, lease: .awaiter, input: input, handler: handler)
     new.restarts = isRestarting
     var run = mustAdmit(new)

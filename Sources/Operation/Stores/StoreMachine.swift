@@ -164,11 +164,6 @@ extension StoreMachine {
   /// The state as of the last notification.
   var notifiedState: State { isPlain ? state : access?.snapshot?.displayed ?? displayed }
 
-  /// The value of the state that a thread may read.
-  func visibleValue(to thread: ThreadID) -> State.StateValue {
-    isPlain ? state.currentValue : visibleState(to: thread).currentValue
-  }
-
   /// What is displayed now, for other threads to read.
   var snapshot: StateSnapshot<State> {
     StateSnapshot(

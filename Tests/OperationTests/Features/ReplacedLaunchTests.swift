@@ -1,3 +1,4 @@
+import Dispatch
 import Testing
 
 @testable import Operation
@@ -225,5 +226,102 @@ import Testing
     network.set(.connected)
     _ = try await (first.value, second.value)
     #expect(script.attempts == 2 && !store.isLoading)
+  }
+
+  @Test("A caller that is cancelled already restarts no request")
+  func cancelledCaller() async throws {
+    let script = Script { [gate] attempt, _, _ in
+      await gate.wait()
+      return .success(attempt)
+    }
+    let store = client().store(for: OpenQuery(script: script).deduplicated())
+    let first = Task { try await store.fetch() }
+    await script.contexts.wait(for: 1)
+    let second = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return try await store.fetch(restarting: true)
+    }
+    await #expect(throws: CancellationError.self) { try await second.value }
+    await clock.settle()
+    gate.open()
+    #expect(try await first.value == 1)
+    #expect(script.attempts == 1)
+  }
+
+  /// Restarts the run in flight of a store on a thread of its own, and cancels it before its next launch begins,
+  /// when the launch before has ended.
+  private func cancelDuringRestart<State>(
+    of store: OperationStore<State>, _ gate: AsyncGate, _ clock: ManualClock,
+    by restart: @escaping @Sendable () -> Void
+  ) async {
+    let (states, isSettled) = (Monitor(0), DispatchSemaphore(value: 0))
+    let subscription = store.subscribe { event in
+      guard case .stateChanged = event else { return }
+      let count = states.update {
+        $0 += 1; return $0
+      }
+      // The first one is the present state, and the second one that of the restart.
+      guard count == 2 else { return }
+      gate.open()
+      Task.detached {
+        await clock.settle()
+        isSettled.signal()
+      }
+      isSettled.wait()
+      store.cancel()
+    }
+    await onThreads(1) { _ in restart() }
+    subscription.cancel()
+  }
+
+  @Test(
+    "A run that is cancelled as it is restarted, and whose request has returned, leaves its queue"
+  )
+  func cancelledInRestart() async throws {
+    let (gate, clock, events) = (AsyncGate(), ManualClock(), EventLog<String>())
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let script = Script { attempt, _, _ in
+      if attempt == 1 { await gate.wait() }
+      return .success(attempt)
+    }
+    let request = OpenQuery(script: script).deduplicated().neverStale().serialized(in: "queue")
+    let store = client.store(for: request)
+    let reading = client.hub.events.subscribe { event in
+      if case .runEnded(_, let outcome, _) = event.occurrence { events.append("\(outcome)") }
+    }
+    let first = Task { try await store.fetch() }
+    await script.contexts.wait(for: 1)
+    await cancelDuringRestart(of: store, gate, clock) {
+      _ = Task.immediate { try? await store.fetch(restarting: true) }
+    }
+    await #expect(throws: CancellationError.self) { try await first.value }
+    let other = client.store(
+      for: OpenQuery(script: Script(), path: ["other"]).serialized(in: "queue"))
+    let second = Task.immediate { try await other.fetch() }
+    await clock.settle()
+    #expect(other.currentValue == 1)
+    #expect(events.values == ["cancelled", "success"])
+    second.cancel()
+    reading.cancel()
+  }
+
+  @Test(
+    "A call that is cancelled as it is restarted, and whose request has returned, leaves the outbox"
+  )
+  func cancelledCallInRestart() async throws {
+    let (storage, clock) = (MemoryStorage(), ManualClock(now: outboxStart))
+    let client = outboxProgram(storage, clock: clock)
+    let server = OutboxServer(waits: true)
+    let change = CreatePost(server: server).deduplicated(by: { _, _ in true }).persisted()
+    let store = client.store(for: change)
+    let first = Task { try await store.mutate(with: "a") }
+    await server.arrivals.wait(for: 1)
+    await cancelDuringRestart(of: store, server.gate, clock) {
+      _ = Task.immediate { try? await store.fetch(restarting: true) }
+    }
+    await #expect(throws: CancellationError.self) { try await first.value }
+    await clock.settle()
+    try await client.flush()
+    #expect(client.outbox.calls.isEmpty && storage.entries.isEmpty)
   }
 }
