@@ -86,7 +86,7 @@ extension OperationClient {
   nonisolated(nonsending) public func prefetch<Request: PaginatedRequest>(
     _ request: Request, pages count: Int
   ) async {
-    let count = count.checkedLimit(for: "The number of pages of \(Request.self)")
+    let count = count.checkedLimit(for: "The number of pages of \(request.requestType)")
     let (store, rules) = storeAndRules(for: request)
     try? await store.ensure(by: rules)
     // A number of fetches, because the list need not grow: it may drop pages, and an id may repeat.

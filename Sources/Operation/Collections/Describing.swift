@@ -1,6 +1,9 @@
-/// Returns the debug description of a value, which is the same in every process: without the addresses
-/// that Swift writes into the names of private types.
-package func describe(_ value: some Any) -> String { String(reflecting: value).withoutAddresses }
+/// Returns the first thousand characters of the debug description of a value, without the addresses that Swift
+/// writes into the names of private types: those are others in every process.
+package func describe(_ value: some Any) -> String {
+  let text = String(reflecting: value).withoutAddresses
+  return text.utf8.count > 1_000 ? text.prefix(1_000) + "…" : text
+}
 
 extension String {
   /// A debug description without the addresses in the names of private types.

@@ -5,10 +5,10 @@ extension StatefulOperationRequest {
   ///
   /// The first run starts one interval after the first subscription, and each later run one interval
   /// after the end of the run before it. A poll joins a run of the observers that is in flight; it joins one
-  /// of a caller if the request is deduplicated. A run that becomes due while the condition is not satisfied,
-  /// or while the program is in the background, starts as soon as both permit it. A program is in the
-  /// background while it is suspended, see ``TerminalActivityObserver``. Several polls of one request are
-  /// independent.
+  /// of a caller if the request is deduplicated. It joins none that began before an invalidation. A run that
+  /// becomes due while the condition is not satisfied, or while the program is in the background, starts as
+  /// soon as both permit it. A program is in the background while it is suspended, see
+  /// ``TerminalActivityObserver``. Several polls of one request are independent.
   ///
   /// - Parameters:
   ///   - interval: The wait before each run, by the context's clock. An interval that is not above zero
@@ -29,8 +29,8 @@ extension StatefulOperationRequest {
   ///
   /// - Parameters:
   ///   - interval: Returns the wait before the next run, by the context's clock. It is called after the
-  ///     first subscription and after each run, on any thread, with no lock held. An interval that is not
-  ///     above zero is reported and taken as one second.
+  ///     first subscription, when the run that this may start has ended, and after each poll, on any thread,
+  ///     with no lock held. An interval that is not above zero is reported and taken as one second.
   ///   - inBackground: Whether the request also runs while the program is in the background; `false`
   ///     by default.
   public func rerun(
@@ -67,12 +67,16 @@ extension StatefulOperationRequest {
     while condition: some OperationRunSpecification, inBackground: Bool,
     isUnfinished: (@Sendable (State) -> Bool)? = nil
   ) -> Configured {
-    let interval = interval.checkedInterval(for: "The interval of \(Self.self)")
+    let interval = interval.checkedInterval(for: "The interval of \(requestType)")
     let ready: any OperationRunSpecification = inBackground ? condition : condition && .foreground
     let trigger: RerunTrigger = { context, request in
       // Held as long as the poll, for a condition that changes only while it has subscribers.
       let subscription = condition.subscribe(in: context) {}
       let task = Task(executorPreference: context.executor) {
+        // The run for the first observer decides the first interval.
+        if stateInterval != nil, await request.hasBegun.wait() == true {
+          await request.store?.waitForRunOfObservers()
+        }
         while let wait = stateInterval.map({ request.readForPoll($0) }) ?? interval,
           await context.operationClock.hasSlept(for: wait)
         {

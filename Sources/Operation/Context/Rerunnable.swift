@@ -12,6 +12,8 @@ struct ObservedRequest: Sendable {
   weak let store: (any Rerunnable)?
   /// The rules of the observers; `nil` if they are those of the store.
   let rules: (any RunRules)?
+  /// Ends when the run for the first observer was started, if it needs one.
+  let hasBegun = OneShot<Bool>()
 }
 
 /// A store, for what starts runs of it while it is observed.
@@ -26,6 +28,8 @@ protocol Rerunnable: AnyObject, Sendable {
   func invalidateAlone()
   /// Runs the request, and waits until the run has ended or the calling task is cancelled.
   nonisolated(nonsending) func poll(by rules: (any RunRules)?) async
+  /// Waits until a run in flight for the observers has ended, or the calling task is cancelled.
+  nonisolated(nonsending) func waitForRunOfObservers() async
   /// Reports a rule for a state of another type.
   func reportStateMismatch(of what: String, so consequence: String)
 }

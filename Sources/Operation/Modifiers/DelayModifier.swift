@@ -25,6 +25,6 @@ extension OperationRequest {
   /// - Parameter duration: The time to wait. A negative duration is reported, and zero is used; of
   ///   more than a hundred years, a hundred years are used.
   public func delay(for duration: Duration) -> ModifiedOperation<Self, DelayModifier<Self>> {
-    modifier(DelayModifier(duration: duration.checked(for: "The delay of \(Self.self)")))
+    modifier(DelayModifier(duration: duration.checked(for: "The delay of \(plainType)")))
   }
 }

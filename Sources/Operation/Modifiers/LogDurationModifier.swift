@@ -36,6 +36,6 @@ extension OperationRequest {
   ) -> ModifiedOperation<Self, LogDurationModifier<Self>> {
     modifier(
       LogDurationModifier(
-        name: name ?? "\(Self.self)", log: log ?? { writeToStandardError($0) }))
+        name: name ?? "\(plainType)", log: log ?? { writeToStandardError($0) }))
   }
 }

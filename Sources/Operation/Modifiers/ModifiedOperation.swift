@@ -28,6 +28,14 @@ public struct ModifiedOperation<Base: OperationRequest, Modifier: OperationModif
   }
 }
 
+extension OperationRequest {
+  /// The type of the request without its modifiers, for what is printed. The name of a type with modifiers
+  /// contains that of the request twice for each of them.
+  var plainType: any Any.Type {
+    (self as? any StatefulOperationRequest)?.requestType ?? Self.self
+  }
+}
+
 extension ModifiedOperation: StatefulOperationRequest
 where
   Base: StatefulOperationRequest,

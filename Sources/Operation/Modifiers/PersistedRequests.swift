@@ -80,7 +80,7 @@ extension StatefulOperationRequest {
   fileprivate func saved(
     _ name: String?, _ maxAge: Duration?, _ version: Int, _ coding: any Sendable
   ) -> Configured {
-    let maxAge = maxAge?.checked(for: "The age of what is saved of \(Self.self)")
+    let maxAge = maxAge?.checked(for: "The age of what is saved of \(requestType)")
     let persistence = PersistenceSettings(
       name: name, maxAge: maxAge, version: version, coding: coding)
     return settings { $0.persistence = persistence }

@@ -48,7 +48,7 @@ extension OperationRequest {
   public func retry(
     limit: Int, when shouldRetry: @escaping @Sendable (Failure) -> Bool = { _ in true }
   ) -> ModifiedOperation<Self, RetryModifier<Self>> {
-    let limit = limit.checkedCount(for: "The retry limit of \(Self.self)")
+    let limit = limit.checkedCount(for: "The retry limit of \(plainType)")
     return modifier(RetryModifier(limit: limit, shouldRetry: shouldRetry))
   }
 

@@ -75,7 +75,7 @@ extension OperationRequest {
   ///   - limit: The number of runs. A number below one is reported, and one is used.
   ///   - scope: Any hashable value.
   public func limited(to limit: Int, in scope: some Hashable & Sendable) -> Configured {
-    let limit = limit.checkedLimit(for: "The number of runs of \(Self.self)")
+    let limit = limit.checkedLimit(for: "The number of runs of \(plainType)")
     let scope = SerialScope(scope, limit: limit, of: Self.self)
     return settings { $0.serialScope = scope }
   }
@@ -101,7 +101,7 @@ extension OperationRequest {
   ///
   /// - Parameter duration: The age. A negative duration is reported, and zero is used.
   public func staleIfError(for duration: Duration) -> Configured {
-    let duration = duration.checked(for: "The age of a value in place of an error of \(Self.self)")
+    let duration = duration.checked(for: "The age of a value in place of an error of \(plainType)")
     return settings(duration) { $0.staleIfError = duration }
   }
 
@@ -113,7 +113,7 @@ extension OperationRequest {
   ///
   /// - Parameter duration: The age. A negative duration is reported, and zero is used.
   public func stale(after duration: Duration) -> Configured {
-    let duration = duration.checked(for: "The stale time of \(Self.self)")
+    let duration = duration.checked(for: "The stale time of \(plainType)")
     return settings(duration) { $0.staleness = .after(duration) }
   }
 
@@ -140,7 +140,7 @@ extension MutationRequest {
   ///
   /// - Parameter length: The number of attempts. A negative number is reported, and zero is used.
   public func maxHistory(length: Int) -> Configured {
-    let length = length.checkedCount(for: "The history length of \(Self.self)")
+    let length = length.checkedCount(for: "The history length of \(requestType)")
     return settings(length) { $0.maxHistory = length }
   }
 }
@@ -151,7 +151,7 @@ extension PaginatedRequest {
   ///
   /// - Parameter limit: The number of pages. A number below one is reported, and one is used.
   public func maxPages(_ limit: Int) -> Configured {
-    let limit = limit.checkedLimit(for: "The number of pages of \(Self.self)")
+    let limit = limit.checkedLimit(for: "The number of pages of \(requestType)")
     return settings(limit) { $0.pages.limit = limit }
   }
 

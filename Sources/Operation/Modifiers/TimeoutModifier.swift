@@ -59,7 +59,7 @@ extension OperationRequest where Failure == any Error {
   /// - Parameter duration: The time by the clock of the context. A negative duration is reported,
   ///   and zero is used; of more than a hundred years, a hundred years are used.
   public func timeout(after duration: Duration) -> ModifiedOperation<Self, TimeoutModifier<Self>> {
-    modifier(TimeoutModifier(duration: duration.checked(for: "The timeout of \(Self.self)")))
+    modifier(TimeoutModifier(duration: duration.checked(for: "The timeout of \(plainType)")))
   }
 }
 

@@ -43,6 +43,7 @@ public final class BatchLoader<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///   - maxSize: The greatest number of keys of a batch. A number below one is reported, and one is used.
   ///   - load: Loads the values of different keys, in the order of their requests. It is called on no
   ///     actor, with no lock held. If it throws, all keys of the batch fail with that error.
+  @_disfavoredOverload  // A closure with an open type, such as `{ _ in [:] }`, is one for values.
   public init(
     delay: Duration, maxSize: Int,
     results load: @escaping @Sendable ([Key]) async throws -> [Key: Result<Value, any Error>]

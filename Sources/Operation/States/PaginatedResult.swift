@@ -51,6 +51,8 @@ enum PagePlace<PageID: Hashable & Sendable>: Sendable, Equatable {
 protocol PartialResult {
   /// A Boolean value that indicates whether this is only a part.
   var isPart: Bool { get }
+  /// A Boolean value that indicates whether nothing was fetched, because there is no further part.
+  var isEmpty: Bool { get }
   /// Returns a Boolean value that indicates whether a part of the value remains beside this.
   func isPart(of value: any Sendable) -> Bool
   /// Returns a Boolean value that indicates whether the part has a place in a value.
@@ -59,6 +61,8 @@ protocol PartialResult {
 
 extension PaginatedResult: PartialResult {
   var isPart: Bool { place != .whole && place != .initial }
+
+  var isEmpty: Bool { pages.isEmpty }
 
   func isPart(of value: any Sendable) -> Bool {
     guard place == .initial, let all = value as? PaginatedPages<PageID, PageValue> else {

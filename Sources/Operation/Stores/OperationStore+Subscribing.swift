@@ -50,11 +50,14 @@ extension OperationStore {
     let automatic = setting(by: rules) { $0.automatic }
     var triggers = automatic.triggers
     if let trigger = automatic.conditionTrigger { triggers.append(trigger) }
+    var request: ObservedRequest?
+    defer { request?.hasBegun.finish(true) }
     if !triggers.isEmpty {
       let context = context(by: rules)
-      let request = ObservedRequest(store: self, rules: rules)
+      let observed = ObservedRequest(store: self, rules: rules)
+      request = observed
       // A task that a poll or a condition starts does not work for the run whose request subscribes.
-      let subscriptions = CurrentWork.without { triggers.map { $0(context, request) } }
+      let subscriptions = CurrentWork.without { triggers.map { $0(context, observed) } }
       commit { $0.observation.setTriggers(.combined(subscriptions), of: first.id.group) }?.cancel()
     }
     guard automatic.isEnabled == true else { return }
@@ -108,6 +111,12 @@ extension OperationStore: Rerunnable {
       runForObservers(by: rules as? RequestRules<State>, cause: .poll)
       ?? read { $0.taskOfObservers }
     await task?.dependency.wait()
+  }
+
+  nonisolated(nonsending) func waitForRunOfObservers() async {
+    // A run for the observers starts before this continues.
+    await persistence?.waitUntilLoaded()
+    await read { $0.taskOfObservers }?.dependency.wait()
   }
 }
 

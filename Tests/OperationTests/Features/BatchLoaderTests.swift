@@ -37,6 +37,11 @@ import Testing
     #expect(client.stores(matching: ["batched"]).count == 5)
   }
 
+  @Test("A closure without a stated type returns values") func openType() async {
+    let loader = BatchLoader<Int, String>(delay: .zero, maxSize: 2) { _ in [:] }
+    await #expect(throws: BatchLoaderError.self) { try await client.fetch(query(1, loader)) }
+  }
+
   @Test("A full batch does not wait for the delay, and ends it") func full() async throws {
     let (client, loader) = (client, loader(delay: .seconds(3_600), maxSize: 2))
     async let first = client.fetch(query(1, loader))

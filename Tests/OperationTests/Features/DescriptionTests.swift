@@ -46,6 +46,33 @@ private struct Doubling: MutationRequest {
     #expect(path.map(text) == [#""a""#, "1", "OperationTests.Secret(id: 1)"])
   }
 
+  @Test("A long value is cut in a description")
+  func longValues() {
+    let state = QueryState<[Int], any Error>(initialValue: Array(0..<100_000))
+    #expect(text(state).hasPrefix("QueryState(idle, value: [0, 1, 2, 3, "))
+    #expect(text(state).hasSuffix("…)") && text(state).count < 1_100)
+    let limit = String(repeating: "x", count: 998)
+    #expect(text(OperationPath([limit])) == #"["\#(limit)"]"#)
+    #expect(text(OperationPath([limit + "x"])) == #"["\#(limit)x…]"#)
+  }
+
+  @Test("Reports and logs name the type of a request without its modifiers")
+  func requestTypes() async throws {
+    let plain = NumberPages()
+    let request = plain.stale(after: .seconds(1)).retry(limit: 1).stale(after: .seconds(2))
+    let lines = EventLog<String>()
+    let (reports, logged) = await issues {
+      _ = request.delay(for: .seconds(-1)).maxPages(0)
+      _ = request.rerun(every: .zero)
+      return request.logDuration { lines.append($0) }
+    }
+    #expect(reports.map(\.message).allSatisfy { $0.contains("of NumberPages ") })
+    #expect(reports.count == 3)
+    _ = try await client.fetch(logged)
+    #expect(lines.values.allSatisfy { $0.hasPrefix("NumberPages") })
+    #expect(lines.count > 0)
+  }
+
   @Test("A status is its name, or its result")
   func statuses() {
     typealias Status = OperationStatus<String, Secret>

@@ -200,6 +200,47 @@ import Testing
     subscription.cancel()
   }
 
+  @Test("The run for the first observer decides the interval of the first poll")
+  func firstInterval() async throws {
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let script = Script(failures: 1)
+    let store = client.store(
+      for: OpenQuery(script: script).retry(limit: 0)
+        .rerun(every: { $0.error == nil ? .seconds(60) : .seconds(5) }))
+    let subscription = store.subscribe { _ in }
+    await clock.sleepers(atLeast: 1)
+    #expect(script.attempts == 1 && store.error != nil)
+    for (interval, attempts) in [(5, 2), (60, 3)] {
+      await clock.advance(by: .seconds(interval - 1))
+      await clock.settle()
+      #expect(script.attempts == attempts - 1)
+      await clock.advance(by: .seconds(1))
+      await script.contexts.wait(for: attempts)
+      await clock.sleepers(atLeast: 1)
+    }
+    subscription.cancel()
+  }
+
+  @Test("A poll with an interval that the state decides waits for a saved value and its run")
+  func firstIntervalOfSavedValue() async throws {
+    let storage = SlowStorage(base: MemoryStorage())
+    let client = outboxProgram(storage, clock: clock)
+    let script = Script()
+    let store = client.store(
+      for: OpenQuery(script: script).persisted()
+        .rerun(every: { $0.currentValue == 1 ? .seconds(5) : .seconds(60) }))
+    let subscription = store.subscribe { _ in }
+    await storage.loads.wait(for: 1)
+    await clock.settle()
+    #expect(script.attempts == 0 && clock.sleeperCount == 0)
+    storage.gate.open()
+    await clock.sleepers(atLeast: 1)
+    #expect(store.currentValue == 1)
+    await clock.advance(by: .seconds(5))
+    await script.contexts.wait(for: 2)
+    subscription.cancel()
+  }
+
   @Test("A run without a name has that of its request") func names() async throws {
     let names = EventLog<String?>()
     struct NamedQuery: SimpleQueryRequest {

@@ -104,6 +104,25 @@ import Testing
     #expect(store.currentValue.map(\.value) == ["-1v1b", "0v0~b", "1v1b"])
   }
 
+  @Test("A page gets the edit confirmed meanwhile, also after a call that finds no further page")
+  func callWithoutPage() async throws {
+    let server = PageServer(-100...1)
+    let store = try await numbers(server, there: 0...1)
+    server.close()
+    let previous = Task { try await store.fetchPreviousPage()?.id }
+    await server.pending(1)
+    await store.confirm("a")
+    #expect(try await store.fetchNextPage()?.id == nil)
+    #expect(store.currentValue.map(\.value) == ["0v0a", "1v0a"])
+    server.answer(-1)
+    #expect(try await previous.value == -1)
+    #expect(store.currentValue.map(\.value) == ["-1v0a", "0v0a", "1v0a"])
+    // The answer of a request from after the success is displayed as it is.
+    server.open()
+    _ = try await store.fetchPreviousPage()
+    #expect(store.currentValue.map(\.value) == ["-2v0", "-1v0a", "0v0a", "1v0a"])
+  }
+
   @Test("A page does not get a confirmed edit twice because a fetch waits for it")
   func waitingFetch() async throws {
     let server = PageServer()

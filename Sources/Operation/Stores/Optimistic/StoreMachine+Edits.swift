@@ -81,7 +81,9 @@ extension StoreMachine {
     // A part without a place in the base value is added to what an edit has made.
     let isPlaced = !isPart || base.map { part?.fits(in: $0) == true } == true
     let settlements = isPlaced ? settlements : edits.settlementCount
-    let hasAllEdits = edits.layers?.hasSettled(after: settlements) == false
+    // A part of nothing contains no edit, and brings none into the base value.
+    let isNothing = isPart && part?.isEmpty == true
+    let hasAllEdits = !isNothing && edits.layers?.hasSettled(after: settlements) == false
     // An edit may have removed the page that it would replace.
     let isJoined = isPart && hasAllEdits && part?.isPart(of: state.currentValue) == true
     let view = edits
