@@ -17,7 +17,8 @@ extension OperationStore {
   /// - Parameters:
   ///   - context: Overrides the context of the store for this run.
   ///   - handler: Called with the events of this run only: its start, its yields, its changes of the
-  ///     state, and its end.
+  ///     state, and its end. The last ones can follow after this has returned, if another thread delivers
+  ///     them.
   /// - Throws: The failure of the run.
   @_disfavoredOverload
   @discardableResult
