@@ -87,13 +87,14 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
     let cause = context.operationRun?.cause
     let isRestarted = context.launch > 0
     // Runs of other causes need not fetch it: the observers of this query observe the other one, too.
-    let isForced = cause == .poll || cause == .rerun || cause == .fetch && !context.acceptsCached
+    let isForced = cause == .poll || cause == .rerun || cause == .fetch && context.cacheUse == .none
     if isRestarted || isForced {
       return try await store.run(.empty, by: rules, isRestarting: isRestarted)
     }
     // A run that follows a new value must not fetch the next one, even if each value is stale at once, or if
     // the other query has failed after it: it ran before this run, if it had to.
-    let isFollowing = cause == .invalidation || cause == .dependency
+    let isFollowing =
+      cause == .invalidation || cause == .dependency || context.cacheUse == .ofAnyAge
     if isFollowing, let error = store.state.error {
       if let value = store.confirmedValue { continuation.yield(with: transform(value)) }
       throw error

@@ -1,3 +1,10 @@
+/// Which cached values the caller of a run takes, for a request that reads another one.
+enum CacheUse: Sendable {
+  case none, usable
+  /// Also those that are out of date: the run follows a new value, so it must not fetch the next one.
+  case ofAnyAge
+}
+
 /// What a context contains about its run.
 final class RunFacts: ContextRun {
   struct Values: Sendable {
@@ -14,8 +21,7 @@ final class RunFacts: ContextRun {
     var work: (any AnyObject & Sendable)?
     /// The rules that the run has been started with; `nil` if they are those of its store.
     var rules: (any RunRules)?
-    /// Whether the caller takes a cached value where there is one.
-    var acceptsCached = false
+    var cacheUse = CacheUse.none
   }
 
   let values: Values
@@ -43,8 +49,7 @@ extension OperationContext {
   /// The launch of the run that the request works for.
   var launch: Int { facts?.values.launch ?? 0 }
 
-  /// Whether the caller of the run takes a cached value where there is one.
-  var acceptsCached: Bool { facts?.values.acceptsCached ?? false }
+  var cacheUse: CacheUse { facts?.values.cacheUse ?? .none }
 
   var input: (any RunInput)? { facts?.values.input }
   var hooks: RunHooks? { facts?.values.hooks }
@@ -53,14 +58,14 @@ extension OperationContext {
   /// Returns the context of a run that begins now, over `base`. Nothing of another run is left in it.
   func beginning(
     _ node: TaskNode, input: (any RunInput)?, rules: (any RunRules)? = nil,
-    acceptsCached: Bool = false, over base: consuming OperationContext
+    cacheUse: CacheUse = .none, over base: consuming OperationContext
   ) -> OperationContext {
     var context = over(base)
     // Most runs have only a task.
     context.run = node
-    if input != nil || rules != nil || acceptsCached {
+    if input != nil || rules != nil || cacheUse != .none {
       context.run = RunFacts(
-        RunFacts.Values(node: node, input: input, rules: rules, acceptsCached: acceptsCached))
+        RunFacts.Values(node: node, input: input, rules: rules, cacheUse: cacheUse))
     }
     return context
   }

@@ -49,9 +49,9 @@ extension OperationStore {
           return value
         }
       }
-      if let value = try await run(by: rules, input: input, unlessNewerThan: results) {
-        return fetched(value)
-      }
+      let value = try await run(
+        by: rules, input: input, unlessNewerThan: results, ignoringAge: ignoringAge)
+      if let value { return fetched(value) }
     }
   }
 

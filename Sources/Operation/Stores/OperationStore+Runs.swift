@@ -115,10 +115,11 @@ extension OperationStore {
   /// result since its result count was `results`.
   nonisolated(nonsending) func run(
     by rules: RequestRules<State>? = nil, input: (any RunInput)? = nil,
-    unlessNewerThan results: Int, joiningOutdated: Bool = false
+    unlessNewerThan results: Int, joiningOutdated: Bool = false, ignoringAge: Bool = false
   ) async throws(State.Failure) -> State.OperationValue? {
     var new = newRun(
-      .empty, by: rules, cause: .fetch, lease: .awaiter, input: input, seenResults: results)
+      .empty, by: rules, cause: .fetch, lease: .awaiter, input: input, seenResults: results,
+      ignoringAge: ignoringAge)
     new.joinsOutdated = joiningOutdated
     guard var run = admit(new) else { return nil }
     let wait = try begin(&run)
@@ -253,12 +254,13 @@ extension OperationStore {
   private func newRun(
     _ box: Machine.Box, by rules: RequestRules<State>? = nil, cause: OperationRun.Cause,
     lease: Machine.Lease, input: (any RunInput)? = nil, handler: EventHandler? = nil,
-    seenResults: Int? = nil
+    seenResults: Int? = nil, ignoringAge: Bool = false
   ) -> Machine.NewRun {
     let origin = OperationRun.Origin(path: path, hub: ObjectIdentifier(hub))
     let core = Machine.Core(TaskNode(cause: cause, origin: origin, driver: self))
     let context = box.configuration.context.beginning(
-      core.node, input: input, rules: rules, acceptsCached: seenResults != nil,
+      core.node, input: input, rules: rules,
+      cacheUse: ignoringAge ? .ofAnyAge : seenResults == nil ? .none : .usable,
       over: self.context(by: rules))
     // It calls the user's code, which must not run under the lock.
     _ = context.valuesHash

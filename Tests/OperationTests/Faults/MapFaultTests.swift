@@ -83,6 +83,7 @@ import Testing
       count += 1
     }
     #expect(calls.value < 5)
+    #expect(await eventually { client.stores(matching: [], where: .loading).isEmpty })
     let before = calls.value
     client.invalidate(base)
     #expect(await eventually { calls.value > before })
