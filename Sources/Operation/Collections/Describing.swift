@@ -2,7 +2,8 @@
 /// writes into the names of private types: those are others in every process.
 package func describe(_ value: some Any) -> String {
   let text = String(reflecting: value).withoutAddresses
-  return text.utf8.count > 1_000 ? text.prefix(1_000) + "…" : text
+  let end = text.index(text.startIndex, offsetBy: 1_000, limitedBy: text.endIndex) ?? text.endIndex
+  return end == text.endIndex ? text : text[..<end] + "…"
 }
 
 extension String {

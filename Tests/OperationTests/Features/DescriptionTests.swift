@@ -51,7 +51,8 @@ private struct Doubling: MutationRequest {
     let state = QueryState<[Int], any Error>(initialValue: Array(0..<100_000))
     #expect(text(state).hasPrefix("QueryState(idle, value: [0, 1, 2, 3, "))
     #expect(text(state).hasSuffix("…)") && text(state).count < 1_100)
-    let limit = String(repeating: "x", count: 998)
+    // Characters of two bytes.
+    let limit = String(repeating: "é", count: 998)
     #expect(text(OperationPath([limit])) == #"["\#(limit)"]"#)
     #expect(text(OperationPath([limit + "x"])) == #"["\#(limit)x…]"#)
   }

@@ -146,6 +146,8 @@ import Testing
     server.answer(1)
     #expect(try await next.value == 1)
     #expect(store.currentValue.map(\.value).last == "1v1~b")
+    // The edit succeeds while the fetch is in flight.
+    await server.pending(1)
     server.open()
     long.end.open()
     await long.work.value
