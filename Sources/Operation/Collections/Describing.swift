@@ -1,5 +1,5 @@
 /// Returns the first thousand characters of the debug description of a value, without the addresses that Swift
-/// writes into the names of private types: those are others in every process.
+/// writes into the names of private types, which differ from process to process.
 package func describe(_ value: some Any) -> String {
   let text = String(reflecting: value).withoutAddresses
   let end = text.index(text.startIndex, offsetBy: 1_000, limitedBy: text.endIndex) ?? text.endIndex

@@ -13,7 +13,7 @@ struct ObservedRequest: Sendable {
   /// The rules of the observers; `nil` if they are those of the store.
   let rules: (any RunRules)?
   /// Ends when the run for the first observer was started, if it needs one.
-  let hasBegun = OneShot<Bool>()
+  let hasBegun: OneShot<Bool>
 }
 
 /// A store, for what starts runs of it while it is observed.

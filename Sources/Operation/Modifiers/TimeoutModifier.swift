@@ -42,7 +42,7 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier, Equata
       end.finish(.failure(OperationTimeoutError(duration: duration)))
     }
     let result = await end.wait { .failure(CancellationError()) }
-    // First: an attempt that notes a retry after the line below finds that it is cancelled.
+    // Before the retry is removed: an attempt that notes one later finds that it is cancelled, and removes it.
     work.cancel()
     timer.cancel()
     // The wait for a retry is over. The run may continue, in a modifier around this one.

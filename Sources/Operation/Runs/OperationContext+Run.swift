@@ -1,4 +1,4 @@
-/// Which cached values the caller of a run takes, for a request that reads another one.
+/// Which cached values a run may take from the query that its request reads, in place of a fetch.
 enum CacheUse: Sendable {
   case none, usable
   /// Also those that are out of date: the run follows a new value, so it must not fetch the next one.

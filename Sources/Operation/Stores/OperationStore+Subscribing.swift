@@ -50,14 +50,13 @@ extension OperationStore {
     let automatic = setting(by: rules) { $0.automatic }
     var triggers = automatic.triggers
     if let trigger = automatic.conditionTrigger { triggers.append(trigger) }
-    var request: ObservedRequest?
-    defer { request?.hasBegun.finish(true) }
-    if !triggers.isEmpty {
+    let begun = triggers.isEmpty ? nil : OneShot<Bool>()
+    defer { begun?.finish(true) }
+    if let begun {
       let context = context(by: rules)
-      let observed = ObservedRequest(store: self, rules: rules)
-      request = observed
+      let request = ObservedRequest(store: self, rules: rules, hasBegun: begun)
       // A task that a poll or a condition starts does not work for the run whose request subscribes.
-      let subscriptions = CurrentWork.without { triggers.map { $0(context, observed) } }
+      let subscriptions = CurrentWork.without { triggers.map { $0(context, request) } }
       commit { $0.observation.setTriggers(.combined(subscriptions), of: first.id.group) }?.cancel()
     }
     guard automatic.isEnabled == true else { return }

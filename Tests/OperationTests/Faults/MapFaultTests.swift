@@ -97,6 +97,18 @@ import Testing
     subscription.cancel()
   }
 
+  @Test("A run that follows a new value does not fetch for a map below it")
+  func followingRun() async throws {
+    let client = client()
+    let calls = Monitor(0)
+    let mapped = client.store(for: numbers(calls).stale(after: .zero).map { 2 * $0 })
+    try await mapped.fetch()
+    mapped.invalidateAlone()
+    // As a map of this map does when the value has changed.
+    let value = try await mapped.ensure(ignoringAge: true, present: { $0 }, fetched: { $0 })
+    #expect(value == 2 && calls.value == 1)
+  }
+
   @Test("A reset of a query whose map is observed starts no run")
   func resetOfMapped() async throws {
     let client = client()

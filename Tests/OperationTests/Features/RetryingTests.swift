@@ -37,19 +37,6 @@ import Testing
 
   @Test("A timeout ends the wait for a retry in the state, too, if the run continues")
   func timedOut() async throws {
-    /// Calls a request again after a failure.
-    struct Again<Base: OperationRequest>: OperationModifier {
-      func run(
-        isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
-        with continuation: OperationContinuation<Base.Value, Base.Failure>
-      ) async throws(Base.Failure) -> Base.Value {
-        do throws(Base.Failure) {
-          return try await base.run(isolation: isolation, in: context, with: continuation)
-        } catch {
-          return try await base.run(isolation: isolation, in: context, with: continuation)
-        }
-      }
-    }
     let calls = EventLog<Int>()
     let query = Query(path: ["timed out"]) { [clock] _ in
       if calls.append(0) == 1 { throw Refused() }

@@ -109,3 +109,17 @@ extension OperationContext {
     static var defaultValue: Int { 0 }
   }
 }
+
+/// Calls a request again after a failure.
+struct Again<Base: OperationRequest>: OperationModifier {
+  func run(
+    isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
+    with continuation: OperationContinuation<Base.Value, Base.Failure>
+  ) async throws(Base.Failure) -> Base.Value {
+    do throws(Base.Failure) {
+      return try await base.run(isolation: isolation, in: context, with: continuation)
+    } catch {
+      return try await base.run(isolation: isolation, in: context, with: continuation)
+    }
+  }
+}
