@@ -62,7 +62,7 @@ enum Binding<State: OperationState>: Sendable {
   var states: StateStream<State> {
     switch self {
     case .store(let store, let rules, _): store.states(by: rules)
-    case .unbacked(let state): .just(state)
+    case .unbacked(let state): StateStream(.just(state, ends: true))
     }
   }
 
@@ -76,7 +76,7 @@ enum Binding<State: OperationState>: Sendable {
       ) {
         BoxedState($1, previous: $1.hasLastingValue ? nil : $0.previous)
       }.map(\.value)
-    case .unbacked(let state): .just(state.currentValue)
+    case .unbacked(let state): StateStream(.just(state.currentValue, ends: true))
     }
   }
 

@@ -301,16 +301,14 @@ extension SharedQuery {
   ///
   /// The stream can be read after the wrapper is released. It then stays with the last store.
   public var states: StateStream<State> {
-    StateStream(core.ending(core.bindings.flatMapLatest { $0.states.source }))
-      .map(core.projection.state)
+    StateStream(core.following { $0.states.source }).map(core.projection.state)
   }
 
   /// The values of the store, and of each store that is bound later, without repeats where they are
   /// `Equatable`.
   public var values: StateStream<State.StateValue> {
     StateStream(
-      core.ending(
-        core.bindings.flatMapLatest { $0.values.source }.map(core.projection.value)),
+      core.following { $0.values.source }.map(core.projection.value),
       areEqual: Equality<State.StateValue>.comparison)
   }
 

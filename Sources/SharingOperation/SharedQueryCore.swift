@@ -49,9 +49,9 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     }
   }
 
-  /// Notes that a reader has exclusive access to a store, and reads what may never be delivered.
+  /// Notes that a reader with exclusive access to a store reads what may never be delivered.
   private func noteAccess(to binding: Binding<StoredState>) {
-    if binding.store?.isOwnedByCaller == true { shell.withLock { $0.isReadAhead = true } }
+    if binding.store?.isChangedByCaller == true { shell.withLock { $0.isReadAhead = true } }
   }
 
   /// Returns the binding for the present value of another wrapper, and makes it if it is needed.
@@ -205,16 +205,16 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     notifyAllReaders()
   }
 
-  /// Returns a source that also ends when the client is shut down.
-  func ending<Element>(_ source: StreamSource<Element>) -> StreamSource<Element> {
+  /// Returns a source of what `source` sends for the present binding, and for each later one. When the client is
+  /// shut down, the bindings end, and then with its store the source of the last one.
+  func following<Element: Sendable>(
+    _ source: @escaping @Sendable (Binding<StoredState>) -> StreamSource<Element>
+  ) -> StreamSource<Element> {
     // A reader can outlive the wrapper, and does not retain this.
-    source.ending(with: client.closing) { [shell] action in
-      // A binding that is queued comes first, and with it the state of its store.
-      shell.afterDeliveries(passing: { _ in .finished }) {
-        let binding = shell.withLock { $0.made?.binding ?? $0.binding }
-        if let store = binding.store { store.afterDeliveries(action) } else { action() }
-      }
-    }
+    bindings.ending(with: client.closing) { [shell] action in
+      // A binding that is queued comes first.
+      shell.afterDeliveries(passing: { _ in .finished }, action)
+    }.flatMapLatest(source)
   }
 
   /// The present binding, and every later one.

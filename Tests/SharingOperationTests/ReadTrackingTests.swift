@@ -185,6 +185,21 @@ import Testing
     #expect(notified.elements.first?.map(\.count) == [1])
   }
 
+  @Test("After a read inside exclusive access, readers are still notified of what has changed only")
+  func readInside() {
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    wrapper.store?.currentValue = [1]
+    wrapper.store?.withExclusiveAccess { #expect(wrapper.wrappedValue == [1]) }
+    let equal = track { _ = wrapper.wrappedValue }
+    wrapper.store?.currentValue = [1]
+    #expect(equal.count == 0)
+    wrapper.store?.withExclusiveAccess { #expect(!wrapper.isLoading) }
+    let (value, flag) = (track { _ = wrapper.wrappedValue }, track { _ = wrapper.isLoading })
+    let task = wrapper.store?.runTask()
+    #expect(value.count == 0 && flag.count == 1)
+    withExtendedLifetime(task) {}
+  }
+
   @Test("A reader of a value that is not equatable is notified of a reset and a write at once")
   func resetAtOneMoment() {
     let wrapper = SharedQuery(Query.opaque(1), client: client)

@@ -194,6 +194,36 @@ import Testing
     subscription.cancel()
   }
 
+  @Test("At a shutdown a stream ends behind the value of a store that was bound during a delivery")
+  func shutdownAfterBinding() async {
+    let (first, second) = (store(1), store(2))
+    second.currentValue = [2]
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    let gate = DispatchGate()
+    let (blocked, continuation) = AsyncStream.makeStream(of: Void.self)
+    let (written, end) = AsyncStream.makeStream(of: Void.self)
+    var values = wrapper.projectedValue.values.map { value in
+      if value == [1] {
+        continuation.finish()
+        gate.wait()
+      }
+      return value
+    }.makeAsyncIterator()
+    #expect(await values.next() == .some(nil))
+    Thread.detachNewThread {
+      first.currentValue = [1]
+      end.finish()
+    }
+    for await _ in blocked {}
+    wrapper.projectedValue.bind(to: NumberQuery(number: 2))
+    await client.shutdown(within: .zero)
+    gate.open()
+    for await _ in written {}
+    var last: [Int]?
+    while let value = await values.next() { last = value }
+    #expect(last == [2])
+  }
+
   @Test("A stream that begins in a delivery after a shutdown has the value, and ends")
   func afterShutdown() async {
     store(1).currentValue = [1]

@@ -29,6 +29,9 @@ struct ExclusiveAccess<State: OperationState>: Sendable {
   /// Where writers of other threads wait.
   var gates: [Gate] = []
 
+  /// Whether the owner may read another state than the one that was delivered, or is queued.
+  var mayDiffer: Bool { hasChanged || isComputing }
+
   mutating func noteChange(for others: [Subscriber<Event>] = []) {
     hasChanged = true
     handlers += others.filter { other in !handlers.contains { $0 === other } }

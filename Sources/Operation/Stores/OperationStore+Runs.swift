@@ -40,6 +40,9 @@ extension OperationStore {
   /// Joins a run in flight that is the same, also one from before an invalidation, cancels its request, and calls
   /// the request again for all callers of the run. Without such a run, it starts one.
   ///
+  /// A request that ignores cancellation works on beside its second call, also in a serialized or limited scope: the
+  /// run has one place there.
+  ///
   /// - Parameters:
   ///   - isRestarting: Whether a request that was called already is called again. With `false`, this is
   ///     `fetch(using:handler:)`.

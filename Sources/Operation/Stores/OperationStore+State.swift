@@ -44,9 +44,9 @@ extension OperationStore {
     read { ($0.visibleState(to: .current), $0.version, $0.edits.layers?.layers.last?.id) }
   }
 
-  /// Whether the calling thread has exclusive access.
-  package var isOwnedByCaller: Bool {
-    isAt(version: -1) && read { $0.access?.owner == .current }
+  /// Whether the calling thread has exclusive access, and reads there what may never be delivered.
+  package var isChangedByCaller: Bool {
+    isAt(version: -1) && read { $0.access.map { $0.owner == .current && $0.mayDiffer } ?? false }
   }
 
   /// Whether a thread calls subscribers.

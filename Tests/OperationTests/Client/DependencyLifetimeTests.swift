@@ -52,8 +52,10 @@ import Testing
     #expect(new.isStale)
   }
 
-  @Test("A run of a cleared store keeps what it has read as long as another request reads it")
-  func clearedBetween() async throws {
+  @Test(
+    "A run of a cleared store keeps what it has read as long as another request reads it, also beside a new store",
+    arguments: [false, true])
+  func clearedBetween(isReplaced: Bool) async throws {
     let gate = AsyncGate()
     let source = Query<Int, any Error>(path: ["source"]) { _ in 1 }.neverStale()
     let between = Query<Int, any Error>(path: ["between"]) { context in
@@ -66,6 +68,7 @@ import Testing
     let run = Task { try await reader.run() }
     #expect(await eventually { !client.hub.dependencies(of: ["between"], limit: 1).reads.isEmpty })
     client.clearStores(matching: ["between"])
+    if isReplaced { _ = client.store(for: between) }
     gate.open()
     #expect(try await run.value == 1 && !reader.isStale)
     client.invalidate(source)

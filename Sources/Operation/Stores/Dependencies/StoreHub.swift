@@ -164,7 +164,8 @@ extension StoreHub {
   /// Ends a launch of a run in the graph. It may be called under the lock of the store.
   ///
   /// A run that ends after its store was removed from the client leaves edges only while another request
-  /// reads the path, and neither adds nor removes any if another store is on the path now.
+  /// reads the path. If another store is on the path now, it removes none, and adds its own to those of that
+  /// store: a request that has awaited the run keeps its value.
   func end(
     _ run: LaunchID, of store: ObjectIdentifier, at path: OperationPath, isCancelled: Bool,
     isPart: Bool = false, _ leftovers: inout Leftovers?
@@ -174,8 +175,9 @@ extension StoreHub {
     graph.withLock { graph in
       let isRemoved = client?.hasStore(store, at: path) != true
       let isReplaced = isRemoved && client?.hasStore(at: path) == true
+      let isUnneeded = isReplaced && graph.dependencies(of: path, limit: 1).readers.isEmpty
       leftovers?.cycle = graph.end(
-        run, of: path, isCancelled: isCancelled || isReplaced, isPart: isPart)
+        run, of: path, isCancelled: isCancelled || isUnneeded, isPart: isPart || isReplaced)
       if isRemoved, !isReplaced { graph.remove(path) }
       leftovers?.dropped = graph.takeDropped()
     }
