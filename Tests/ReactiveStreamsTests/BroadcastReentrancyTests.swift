@@ -164,4 +164,23 @@ struct BroadcastReentrancyTests {
     #expect(seen.value == 7)
     counting.cancel()
   }
+
+  @Test(
+    "A send returns, even if its delivery causes an endless series of sends",
+    .timeLimit(.minutes(5)))
+  func endlessSends() async {
+    let (isOver, last) = (Box(false), Box(0))
+    let subscription = broadcast.subscribe { [broadcast] element in
+      last.exchange(element)
+      if !isOver.value, element < 500_000 { broadcast.send(element + 1) }
+    }
+    broadcast.send(1)
+    // A task of the library takes over the delivery, and continues it.
+    let seen = last.value
+    #expect(seen < 500_000)
+    let later = min(seen + 1_000, 500_000)
+    while last.value < later, !Task.isCancelled { await Task.yield() }
+    isOver.exchange(true)
+    subscription.cancel()
+  }
 }

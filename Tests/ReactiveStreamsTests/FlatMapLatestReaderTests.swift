@@ -124,6 +124,17 @@ final class FlatMapLatestReaderTests {
     }
     #expect(writing.wait())
   }
+
+  @Test("An unread element stays, if a stream that is not replaced sends an equal one")
+  func renewedByOther() {
+    let other = StateCell<String>()
+    start(stream.merge(other.stream).removeDuplicates()) { [outer] in
+      other.set("a")
+      outer.set(1)
+    }
+    executor.run()
+    #expect(read.elements == ["a"])
+  }
 }
 
 @Suite("StreamEpoch")

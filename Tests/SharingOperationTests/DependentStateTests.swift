@@ -89,4 +89,48 @@ private struct Badge: StatefulOperationRequest {
     #expect(team.store?.path == TeamQuery(name: "2").path)
     #expect(bindings.count == 3)
   }
+
+  @Test("A reader of the error of a state that a program defines is notified of each error, once")
+  func errors() {
+    let client = OperationClient.quiet()
+    let store = client.store(for: Badge(numbers: Counter()), initialState: BadgeState())
+    let badge = SharedQuery(store)
+    store.setResult(to: .failure(Refusal(reason: "no")))
+    let error = track { _ = badge.projectedValue.error }
+    // The state keeps its error.
+    store.setResult(to: .success(Opaque(number: 1)))
+    #expect(error.count == 0)
+    store.setResult(to: .failure(Refusal(reason: "no")))
+    #expect(error.count == 1)
+  }
+
+  @Test("A dependent wrapper follows another store, also if neither value was ever fetched")
+  func initialValues() {
+    let client = OperationClient.quiet()
+    for number in 1...2 {
+      _ = client.store(for: Query.opaque(number), initialValue: Opaque(number: number))
+    }
+    let opaque = SharedQuery(Query.opaque(1), client: client)
+    let team = SharedQuery(dependingOn: opaque) { (opaque: Opaque) in
+      TeamQuery(name: "\(opaque.number)")
+    }
+    #expect(team.store?.path == TeamQuery(name: "1").path)
+    opaque.bind(to: Query.opaque(2))
+    #expect(team.store?.path == TeamQuery(name: "2").path)
+  }
+
+  @Test("After a reset, a dependent wrapper whose own value had arrived displays no earlier one")
+  func resetOfArrived() {
+    let id = SharedQuery(WrittenNumber(path: ["id"]), client: .quiet())
+    id.withLock { $0 = 1 }
+    let number = SharedQuery(dependingOn: id, keepingPrevious: true) { (id: Int) in
+      WrittenNumber(path: ["written", id])
+    }
+    number.withLock { $0 = 5 }
+    id.withLock { $0 = 2 }
+    #expect(number.wrappedValue == 5)
+    number.withLock { $0 = 6 }
+    number.resetState()
+    #expect(number.wrappedValue == nil && !number.isPrevious)
+  }
 }

@@ -47,6 +47,14 @@ import Testing
     #expect(reads.map(\.count) == [1, 1])
   }
 
+  @Test("A reader of the error is not notified of another store, if neither has an error")
+  func errorOfOther() {
+    let wrapper = SharedQuery(NumberQuery(number: 1), client: client)
+    let error = track { _ = wrapper.projectedValue.error }
+    wrapper.bind(to: NumberQuery(number: 2))
+    #expect(error.count == 0)
+  }
+
   @Test("A reader of the value is not notified of a loading flag")
   func loading() {
     let wrapper = SharedQuery(NumberQuery(number: 1), client: client)

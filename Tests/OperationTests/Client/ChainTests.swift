@@ -135,4 +135,19 @@ import Testing
     while !client.stores(matching: [], where: .observed).isEmpty { await Task.yield() }
     #expect(store.subscriberCount == 0)
   }
+
+  @Test("A link behind pages gets them, also when there are none")
+  func behindPages() async {
+    var counts =
+      client.store(for: user(1))
+      .chain { user in
+        Paginated<Int, Int>(path: ["pages", user], initialPageId: 0, nextPageId: { _, _ in nil }) {
+          _, _ in user
+        }
+      }
+      .chain { pages in Query<Int, any Error>(path: ["count", pages.count]) { _ in pages.count } }
+      .makeAsyncIterator()
+    while let count = await counts.next(), count != 1 {}
+    #expect(client.store(with: ["count", 0]) != nil)
+  }
 }

@@ -21,6 +21,20 @@ private struct Sequence: AsyncSequence, Sendable {
   func send(_ value: Bool) { broadcast.send(.success(value)) }
 }
 
+/// A condition that is satisfied when something subscribes to it, and reports no change.
+private struct LateCondition: OperationRunSpecification {
+  private let isOver = Monitor(false)
+
+  func isSatisfied(in context: OperationContext) -> Bool { isOver.value }
+
+  func subscribe(
+    in context: OperationContext, onChange: @escaping @Sendable () -> Void
+  ) -> OperationSubscription {
+    isOver.update { $0 = true }
+    return .empty
+  }
+}
+
 @Suite("Conditions over the foreground, sequences and broadcasts") struct ConditionSourceTests {
   private let context = OperationContext()
   private let sequence = Sequence()
@@ -163,5 +177,16 @@ private struct Sequence: AsyncSequence, Sendable {
     #expect(changes.value == 1)
     subscription.cancel()
     #expect(broadcast.subscriberCount == 0)
+  }
+
+  @Test("A condition that is satisfied between a look at it and the subscription ends the wait")
+  func satisfiedMeanwhile() async {
+    let script = Script(failures: 1)
+    let request = OpenQuery(script: script).retry(limit: 1).backoff(.noBackoff)
+      .retries(onlyWhile: LateCondition())
+    let run = Task { try await request.run() }
+    #expect(await eventually { script.attempts == 2 })
+    run.cancel()
+    _ = await run.result
   }
 }

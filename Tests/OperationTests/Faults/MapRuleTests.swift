@@ -222,4 +222,13 @@ import Testing
     #expect(calls.value == 3)
     subscription.cancel()
   }
+
+  @Test("A map that was written beside an initial value of its query is fresh")
+  func initialValue() {
+    let client = client()
+    _ = client.store(for: numbers.neverStale(), initialValue: 1)
+    let store = client.store(for: label(numbers.neverStale()))
+    store.currentValue = "<0>"
+    #expect(!store.isStale)
+  }
 }

@@ -139,6 +139,19 @@ private struct Doubling: MutationRequest {
     task.configuration.name = "refresh"
     try await task.runIfNeeded()
     #expect(text(task) == #"OperationTask(finished, fetch, ["typed"], name: "refresh")"#)
+    let gate = AsyncGate()
+    let running = client.store(
+      for: OpenQuery(
+        script: Script { attempt, _, _ in
+          await gate.wait()
+          return .success(attempt)
+        })
+    ).runTask()
+    let run = Task { try await running.runIfNeeded() }
+    while !running.hasStarted { await Task.yield() }
+    #expect(text(running) == #"OperationTask(running, fetch, ["open"])"#)
+    gate.open()
+    _ = try await run.value
     let cancelled = store.runTask()
     cancelled.cancel()
     #expect(text(cancelled) == #"OperationTask(cancelled, fetch, ["typed"])"#)
@@ -164,6 +177,16 @@ private struct Doubling: MutationRequest {
         == #"PaginatedResult(initialPage, pages: [PaginatedPage(id: 0, value: "page 0")])"#)
     try await store.fetchNextPage()
     #expect(text(store.state) == "PaginatedState(success, pages: [0, 1], next: 2)")
+    let both = Paginated<Int, Int>(
+      path: ["both"], initialPageId: 5, nextPageId: { page, _ in page.id + 1 },
+      previousPageId: { page, _ in page.id - 1 }
+    ) { _, _ in 0 }
+    let other = client.store(for: both)
+    try await other.run()
+    #expect(text(other.state) == "PaginatedState(success, pages: [5], previous: 4, next: 6)")
+    #expect(
+      text(PaginatedPaging(pageId: 6, pages: other.currentValue, kind: .nextPage))
+        == "PaginatedPaging(pageId: 6, nextPage, pages: [5])")
   }
 
   @Test("The state of a mutation has its value and the length of its history")

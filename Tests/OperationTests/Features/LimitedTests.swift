@@ -140,4 +140,29 @@ import Testing
     #expect(issues.map(\.kind) == [.invalidValue])
     #expect(client.store(for: request).path == ["limited", 1])
   }
+
+  @Test("A run may await one that waits for the other place of its scope")
+  func awaitsQueued() async throws {
+    let gates = (0..<2).map { _ in AsyncGate() }
+    gates[1].open()
+    let last = client.store(for: query(2, until: gates[1]).limited(to: 2, in: "two"))
+    let first = Query<Int, any Error>(path: ["first"]) { [meter] _ in
+      meter.begun.append(0)
+      await meter.begun.wait(for: 2)
+      return try await last.run()
+    }.limited(to: 2, in: "two")
+    let hasEnded = Monitor(false)
+    let run = Task {
+      defer { hasEnded.update { $0 = true } }
+      return try await client.fetch(first)
+    }
+    await meter.begun.wait(for: 1)
+    let other = Task {
+      try await client.fetch(query(1, until: gates[0]).limited(to: 2, in: "two"))
+    }
+    while last.leaseCount == 0, !hasEnded.value { await Task.yield() }
+    gates[0].open()
+    #expect(try await run.value == 2)
+    #expect(try await other.value == 1)
+  }
 }

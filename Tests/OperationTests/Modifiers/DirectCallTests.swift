@@ -118,4 +118,18 @@ private struct TypedPages: PaginatedRequest {
       try await request.fetchPage(using: next, in: context, with: continuation())
     }
   }
+
+  @Test("A run without a store reads the stores of its client, and depends on none")
+  func readsStores() async throws {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let source = OpenQuery(script: Script()).neverStale()
+    let reader = Query<Int, any Error>(path: ["reader"]) { try await $0.ensure(source) }
+    let present = Query<Int, any Error>(path: ["present"]) { $0.value(of: source) ?? 0 }
+    var context = OperationContext()
+    context.operationClient = client
+    #expect(try await reader.run(in: context) == 1)
+    client.invalidate(source)
+    #expect(try await present.run(in: context) == 1)
+    #expect(client.hub.hasNoDependencies)
+  }
 }

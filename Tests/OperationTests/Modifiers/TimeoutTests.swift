@@ -224,4 +224,20 @@ import Testing
     gate.open()
     #expect(try await run.value == 2)
   }
+
+  @Test("An error that is yielded before the timeout arrives, whatever its type")
+  func yieldedErrors() async throws {
+    let script = Script { attempt, _, yield in
+      yield(.failure(Refused(attempt: attempt)))
+      return .success(attempt)
+    }
+    let errors = EventLog<Refused?>()
+    let continuation = OperationContinuation<Int, any Error> { result in
+      if case .failure(let error) = result { errors.append(error as? Refused) }
+    }
+    let (open, typed) = (OpenQuery(script: script), TypedQuery(script: script))
+    _ = try await open.timeout(after: .seconds(1)).run(in: context, with: continuation)
+    _ = try await typed.timeout(after: .seconds(1)).run(in: context, with: continuation)
+    #expect(errors.values == [Refused(attempt: 1), Refused(attempt: 2)])
+  }
 }

@@ -286,4 +286,20 @@ struct OutboxFailureTests {
     try await client.flush()
     #expect(storage.entries.isEmpty)
   }
+
+  @Test("A run of a mutation that was never called does not keep a flush waiting")
+  func neverCalled() async throws {
+    let client = outboxProgram(MemoryStorage())
+    let store = client.store(for: CreatePost(server: OutboxServer()).persisted())
+    let task = store.runTask()
+    await #expect(throws: MutationError.noArguments) { try await task.runIfNeeded() }
+    let isFlushed = Monitor(false)
+    let flush = Task {
+      try await client.flush()
+      isFlushed.update { $0 = true }
+    }
+    #expect(await eventually { isFlushed.value })
+    flush.cancel()
+    _ = await flush.result
+  }
 }

@@ -108,6 +108,7 @@ struct SavedInvalidationTests {
       fetches.append(0)
       do { try await context.operationClock.sleep(for: .seconds(86_400)) } catch {
         client.invalidate(matching: ["posts"])
+        fetches.append(0)
         throw error
       }
       return 1
@@ -118,6 +119,8 @@ struct SavedInvalidationTests {
     await fetches.wait(for: 2)
     await client.shutdown(within: .zero)
     _ = await run.result
+    // The cancelled call returns before its request does.
+    await fetches.wait(for: 3)
     try await client.flush()
     #expect(program.storage.entries["values/posts"]?.isInvalidated == true)
   }

@@ -25,6 +25,9 @@ enum StableName: String {
 
 private struct PrivateQuery: Hashable {}
 
+/// A structure with a member that has no stable form.
+struct PrivateOwner: Hashable { private var query = PrivateQuery() }
+
 private enum PrivateCase: Hashable {
   case none
   case one(Int)
@@ -117,6 +120,7 @@ struct StorageKeyTests {
     }
     #expect(key(PrivateQuery()) == nil)
     #expect(key("a", Object()) == nil)
+    #expect(key(PrivateOwner()) == nil)
     #expect(key([PrivateQuery()]) == nil)
     #expect(key([PrivateQuery]()) == nil)
     #expect(key(PrivateCase.one(1)) == nil && key(PrivateCase.none) == nil)

@@ -58,4 +58,19 @@ import Testing
     #expect(store.currentValue == 1)
     #expect(store.error is Failed)
   }
+
+  @Test("A run that began before an invalidation, and then fails, is followed by another run")
+  func olderRunFails() async throws {
+    let remote = Remote<Int>()
+    let store = OperationStore.detached(query: remote.query())
+    store.currentValue = 0
+    let subscription = store.subscribe { _ in }
+    let old = Task { try await store.run() }
+    await remote.wait(forCalls: 1)
+    store.invalidate()
+    remote.fail(Failed(), call: 0)
+    await #expect(throws: Failed.self) { try await old.value }
+    #expect(store.isLoading)
+    subscription.cancel()
+  }
 }

@@ -1,3 +1,4 @@
+import Dispatch
 import Operation
 import Testing
 
@@ -146,5 +147,32 @@ import Testing
       #expect(names.suffix(4) == ["state 1…", "yielded 1", "state 2", "ended 2"])
       #expect(names.count { $0 == "started" } == 1)
     }
+  }
+
+  @Test("After a cancelled call has returned, its handler receives nothing of what was queued")
+  func queuedBeforeCancellation() async {
+    let store = makeStore()
+    let received = Recorder<Event>()
+    let (entered, gate) = (AsyncGate(), DispatchSemaphore(value: 0))
+    let other = Task { try await store.run() }
+    await remote.wait(forCalls: 1)
+    let subscription = store.subscribe { event in
+      guard event.state?.currentValue == 1 else { return }
+      entered.open()
+      gate.wait()
+    }
+    let delivering = Task.detached { await onThreads(1) { _ in store.currentValue = 1 } }
+    await entered.wait()
+    let leaseCount = store.leaseCount
+    let run = Task { try await store.run { received.append($0) } }
+    await Settled.when { store.leaseCount == leaseCount + 1 }
+    run.cancel()
+    _ = await run.result
+    gate.signal()
+    await delivering.value
+    #expect(received.names() == [])
+    subscription.cancel()
+    remote.answer(2)
+    _ = await other.result
   }
 }
