@@ -27,8 +27,10 @@ import Testing
     #expect(client.hub.hasNoDependencies)
   }
 
-  @Test("A run of a cleared store does not affect the new store on its path")
-  func clearedReader() async throws {
+  @Test(
+    "A run of a cleared store takes no dependency from the new store on its path",
+    arguments: [false, true])
+  func clearedReader(isRead: Bool) async throws {
     let gate = AsyncGate()
     let number = Monitor(1)
     let sources = (0..<3).map { id in Query<Int, any Error>(path: ["source", id]) { _ in id } }
@@ -38,9 +40,10 @@ import Testing
       if id == 1 { await gate.wait() }
       return value
     }
-    let old = client.store(for: reader)
+    let outer = Query<Int, any Error>(path: ["outer"]) { try await $0.ensure(reader) }
+    let old = client.store(for: isRead ? outer : reader)
     let run = Task { try await old.run() }
-    #expect(await eventually { client.hub.hasReaders })
+    #expect(await eventually { !client.hub.dependencies(of: ["reader"], limit: 1).reads.isEmpty })
     client.clearStores(matching: ["reader"])
     number.update { $0 = 2 }
     let new = client.store(for: reader.neverStale())

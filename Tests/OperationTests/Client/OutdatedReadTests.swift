@@ -272,22 +272,4 @@ import Testing
     }
     #expect(await eventually { store.isStale })
   }
-
-  @Test("What is read after the end of a run does not outdate its value")
-  func readAfterEnd() async throws {
-    let contexts = EventLog<OperationContext>()
-    let reader = client.store(
-      for: Number(path: ["late"]) { context in
-        contexts.append(context)
-        return 1
-      }.neverStale())
-    let store = client.store(for: source)
-    store.currentValue = 1
-    try await reader.run()
-    client.invalidate(source)
-    #expect(contexts.values[0].value(of: source) == 1)
-    store.currentValue = 2
-    await (client.clock as? ManualClock)?.settle()
-    #expect(!reader.isStale)
-  }
 }

@@ -149,42 +149,4 @@ import Testing
     action.withLock { $0 = nil }
     #expect(!all.contains(false), "\(all)")
   }
-
-  @Test("A pending state that the end of exclusive access replaces is released without the lock")
-  func pendingState() async {
-    let store = OperationClient(defaults: .quiet()).store(
-      for: Query<Tracked, any Error>(path: ["suspect-pending"]) { _ in Tracked {} })
-    let released = Monitor<[Bool]>([])
-    let deliveries = Counter()
-    let (entered, gate, ended) = (
-      DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
-    )
-    let iterator = store.states.map { _ in
-      deliveries.increment()
-      // The first state is the present one.
-      if deliveries.value != 2 { return }
-      entered.signal()
-      gate.wait()
-    }.makeAsyncIterator()
-    await onThreads(1) { _ in
-      Thread.detachNewThread {
-        store.currentValue = Tracked {}
-        ended.signal()
-      }
-      entered.wait()
-      for _ in 0..<2 {
-        store.withExclusiveAccess {
-          store.currentValue = Tracked {
-            let isFree = Self.canRead { _ = store.currentValue == nil }
-            released.update { $0.append(isFree) }
-          }
-        }
-      }
-      gate.signal()
-      ended.wait()
-    }
-    #expect(released.value == [true])
-    store.currentValue = nil
-    withExtendedLifetime(iterator) {}
-  }
 }

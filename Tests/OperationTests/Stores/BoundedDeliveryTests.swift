@@ -147,4 +147,21 @@ import Testing
       low.cancel()
     }
   }
+
+  @Test("A manual clock waits for a task that continues a delivery")
+  func settles() async {
+    let clock = ManualClock()
+    let store = OperationClient(defaults: .quiet(), clock: clock)
+      .store(for: Query<Int, any Error>(path: ["number"]) { _ in 0 })
+    let delivered = Atomic(0)
+    let subscription = store.subscribe { event in
+      guard case .stateChanged(let state) = event, let value = state.currentValue else { return }
+      delivered.store(value, ordering: .relaxed)
+      if value < 15_000 { store.currentValue = value + 1 }
+    }
+    store.currentValue = 1
+    await clock.settle()
+    #expect(delivered.load(ordering: .relaxed) == 15_000)
+    subscription.cancel()
+  }
 }

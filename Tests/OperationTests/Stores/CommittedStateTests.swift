@@ -167,4 +167,13 @@ import Testing
     }
     #expect(ended.withLock { $0 } == 3)
   }
+
+  @Test("No result is kept for a cancellation when no run that has yielded is left")
+  mutating func failuresAlone() {
+    yield(1, of: 0)
+    committed.confirmYields(of: ids[1]) { _ in }
+    #expect(committed.yields.map(\.id) == [ids[0], nil])
+    committed.confirmYields(of: ids[0]) { _ in }
+    #expect(committed.yields.isEmpty)
+  }
 }

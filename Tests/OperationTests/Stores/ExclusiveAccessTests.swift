@@ -126,6 +126,27 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
+  @Test("For other threads, a value stays fresh until the failure that outdates it is visible")
+  func failure() async {
+    let store = OperationStore.detached(query: remote.query().stale(after: .seconds(1_000)))
+    store.currentValue = 1
+    let seen = Recorder<Bool>()
+    let (isInside, mayEnd) = (Latch(), ThreadLatch())
+    async let owner: Void = onThreads(1) { _ in
+      store.withExclusiveAccess {
+        store.setResult(to: .failure(Failed()))
+        seen.append(store.isStale)
+        isInside.open()
+        mayEnd.wait()
+      }
+    }
+    await isInside.wait()
+    #expect(!store.isStale)
+    mayEnd.open()
+    await owner
+    #expect(seen.all == [true] && store.isStale)
+  }
+
   @Test("For other threads, a value stays invalidated until its replacement is visible")
   func invalidation() async {
     let store = OperationStore.detached(query: remote.query().neverStale())
