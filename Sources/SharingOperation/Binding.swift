@@ -59,6 +59,7 @@ enum Binding<State: OperationState>: Sendable {
   /// The state, and what is displayed while it has no value.
   var boxed: BoxedState<State> { BoxedState(state, previous: previous) }
 
+  /// The states; they end when the client of the store is shut down, and without a store after the only one.
   var states: StateStream<State> {
     switch self {
     case .store(let store, let rules, _): store.states(by: rules)
@@ -66,6 +67,7 @@ enum Binding<State: OperationState>: Sendable {
     }
   }
 
+  /// The values, which end as the states do.
   var values: StateStream<State.StateValue> {
     switch self {
     case .store(let store, let rules, nil): store.values(by: rules)

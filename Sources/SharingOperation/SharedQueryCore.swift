@@ -206,7 +206,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   }
 
   /// Returns a source of what `source` sends for the present binding, and for each later one. When the client is
-  /// shut down, the bindings end, and then with its store the source of the last one.
+  /// shut down, the bindings end; the source of the last one ends by itself, with its store.
   func following<Element: Sendable>(
     _ source: @escaping @Sendable (Binding<StoredState>) -> StreamSource<Element>
   ) -> StreamSource<Element> {

@@ -82,6 +82,25 @@ import Testing
     blocker.cancel()
   }
 
+  @Test("A reader inside an edit is notified after it, also if the displayed value stays the same")
+  func readInside() async {
+    let client = OperationClient.quiet()
+    let number = SharedQuery(WrittenNumber(path: ["number"]), client: client)
+    let store = client.store(for: WrittenNumber(path: ["number"]))
+    store.currentValue = 1
+    let readers = Mutex<[Counter]>([])
+    await store.optimistically {
+      let reader = track { #expect(number.wrappedValue != 9) }
+      readers.withLock { $0.append(reader) }
+      $0 = 9
+    } while: {
+      store.currentValue = 2
+      #expect(number.wrappedValue == 9)
+    }
+    #expect(readers.withLock { $0.map(\.count) }.allSatisfy { $0 == 1 })
+    #expect(readers.withLock { $0.count } >= 2)
+  }
+
   @Test("A failed edit is not displayed after a binding to the same store with other rules")
   func failedEdit() async throws {
     let client = OperationClient.quiet(clock: ManualClock())
