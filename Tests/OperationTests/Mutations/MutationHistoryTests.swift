@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Operation
+import TestSupport
 import Testing
 
 /// The history of the calls of a mutation.
@@ -143,7 +144,7 @@ import Testing
         await begun.wait(for: count)
         while store.retry == nil { await Task.yield() }
       }
-      let cost = ContinuousClock().measure { for task in tasks.suffix(100) { task.cancel() } }
+      let cost = processorTime { for task in tasks.suffix(100) { task.cancel() } }
       store.cancel()
       for call in calls { await call.value }
       return cost
