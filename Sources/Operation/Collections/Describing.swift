@@ -1,7 +1,8 @@
-/// Returns the first thousand characters of the debug description of a value, without the addresses that Swift
-/// writes into the names of private types, which differ from process to process.
+/// Returns the first thousand characters of the debug description of a value, without what differs from process
+/// to process: the addresses that Swift writes into the names of private types, and the order of a set or dictionary.
 package func describe(_ value: some Any) -> String {
-  let text = String(reflecting: value).withoutAddresses
+  let sorted = (value as? any UnorderedCollection)?.sortedDescription
+  let text = sorted ?? String(reflecting: value).withoutAddresses
   let end = text.index(text.startIndex, offsetBy: 1_000, limitedBy: text.endIndex) ?? text.endIndex
   return end == text.endIndex ? text : text[..<end] + "…"
 }
@@ -14,6 +15,23 @@ extension String {
     return replacing(#/\(unknown context at \$[0-9a-f]+\)\./#, with: "")
   }
 }
+
+private protocol UnorderedCollection {
+  /// The debug description, with the elements in the order of theirs.
+  var sortedDescription: String { get }
+}
+
+extension Set: UnorderedCollection {
+  var sortedDescription: String { "Set(\(sortedList(map { describe($0) })))" }
+}
+
+extension Dictionary: UnorderedCollection {
+  var sortedDescription: String {
+    isEmpty ? "[:]" : sortedList(map { "\(describe($0)): \(describe($1))" })
+  }
+}
+
+private func sortedList(_ list: [String]) -> String { "[\(list.sorted().joined(separator: ", "))]" }
 
 /// Returns a name, and in parentheses the parts that are not `nil`.
 package func describe(as name: String, _ parts: String?...) -> String {

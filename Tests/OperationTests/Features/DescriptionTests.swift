@@ -46,6 +46,20 @@ private struct Doubling: MutationRequest {
     #expect(path.map(text) == [#""a""#, "1", "OperationTests.Secret(id: 1)"])
   }
 
+  @Test("The elements of a set and of a dictionary are in the same order in every process")
+  func unorderedValues() {
+    let numbers = (10..<40).shuffled()
+    let sorted = (10..<40).map(String.init)
+    let path = OperationPath([Set(numbers)])
+    #expect(text(path) == "[Set([\(sorted.joined(separator: ", "))])]")
+    let pairs = Dictionary(uniqueKeysWithValues: numbers.map { ("\($0)", $0) })
+    let state = QueryState<[String: Int], any Error>(initialValue: pairs)
+    let elements = sorted.map { "\"\($0)\": \($0)" }.joined(separator: ", ")
+    #expect(text(state) == "QueryState(idle, value: [\(elements)])")
+    #expect(text(OperationPath([[String: Int]()])) == "[[:]]")
+    #expect(text(OperationPath([Set<Int>()])) == "[Set([])]")
+  }
+
   @Test("A long value is cut in a description")
   func longValues() {
     let state = QueryState<[Int], any Error>(initialValue: Array(0..<100_000))
