@@ -77,7 +77,6 @@ struct FlatMapLatestMachine<Output: Sendable>: DeliveryMachine {
   }
 
   mutating func cancel() -> LateSubscription? {
-    epoch = nil
     isOuterActive = false
     return inner.take()
   }

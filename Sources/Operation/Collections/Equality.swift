@@ -13,10 +13,7 @@ package enum Equality<Value: Sendable> {
 // The values are cast, and not their generic type: optimised code performs a cast of a known type in advance,
 // and then calls the `==` of an isolated conformance on any thread. The package `Tests/Consumer` checks that.
 func areEqual(_ lhs: any Sendable, _ rhs: any Sendable) -> Bool {
-  func compare<Concrete: Equatable>(_ lhs: Concrete) -> Bool {
-    guard let rhs = rhs as? Concrete else { return false }
-    return lhs == rhs
-  }
+  func compare<Concrete: Equatable>(_ lhs: Concrete) -> Bool { lhs == rhs as? Concrete }
   guard type(of: lhs) == type(of: rhs), let lhs = lhs as? any Equatable else { return false }
   return compare(lhs)
 }

@@ -59,7 +59,6 @@ public struct OperationContext: Sendable {
   /// The settings and the client remain those of `base`: the settings of another context are those of
   /// another request.
   func over(_ base: consuming OperationContext) -> OperationContext {
-    guard let values, values !== base.values else { return base }
     base.values = ContextValues.merging(values, over: base.values)
     return base
   }

@@ -172,10 +172,9 @@ struct RunTable<Value: Sendable, Failure: Error, Payload: Sendable>: Sendable {
 
   /// Changes a run, and the context that new runs are compared with.
   mutating func updateContext(of id: OperationTaskID, _ change: (inout Record) -> Void) {
-    guard let old = self[id]?.context else { return }
-    if idsByHash != nil { removeHash(old.valuesHash, of: id) }
-    guard let new = update(id, { record in (change(&record), record.context).1 }) else { return }
-    if idsByHash != nil { idsByHash?[new.valuesHash, default: []].insert(id) }
+    if idsByHash != nil, let old = self[id] { removeHash(old.context.valuesHash, of: id) }
+    let new = update(id) { record in (change(&record), record.context).1 }
+    if let new { idsByHash?[new.valuesHash, default: []].insert(id) }
   }
 
   private mutating func removeHash(_ hash: Int, of id: OperationTaskID) {

@@ -77,12 +77,6 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
       })
   }
 
-  /// Takes a lease; every run was started when it was made.
-  func start(_ task: TaskNode, configuration: OperationTaskConfiguration, joins: Bool) -> Bool {
-    if joins { table.withLock { $0.update(task.id) { $0.awaiters += 1 } } }
-    return joins
-  }
-
   func releaseLease(on id: OperationTaskID) {
     let record = table.withLock { table in
       table.update(id) { $0.awaiters -= 1 }
@@ -90,6 +84,4 @@ final class SharedRuns<Value: Sendable, Failure: Error>: TaskDriver {
     }
     record?.core.cancelRun()
   }
-
-  func cancel(_ id: OperationTaskID) { table.withLock { $0.remove(id) }?.core.cancelRun() }
 }

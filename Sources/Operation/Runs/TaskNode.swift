@@ -21,7 +21,10 @@ protocol TaskDriver: AnyObject, Sendable {
   func performUnlocked(_ action: @escaping @Sendable () -> Void)
 }
 
+/// A driver that hands out no handles of its tasks has them neither started nor cancelled by one.
 extension TaskDriver {
+  func start(_: TaskNode, configuration: OperationTaskConfiguration, joins: Bool) -> Bool { false }
+  func cancel(_ id: OperationTaskID) {}
   var isAwaited: Bool { false }
   var serialRun: TaskNode? { nil }
   func noteRetry(of id: LaunchID, _ retry: OperationRetry<any Error>?) {}

@@ -235,12 +235,9 @@ extension OperationStore {
   private func allowsRun(by rules: RequestRules<State>?, cause: OperationRun.Cause) -> Bool {
     let context = context(by: rules)
     let automatic = context.settings.values.automatic
-    let isWanted =
-      switch cause {
-      case .rerun, .poll: true
-      case .invalidation, .dependency: State.kind != .mutation || automatic.isEnabled == true
-      case .subscriber, .fetch: automatic.isEnabled ?? false
-      }
+    // For a first subscriber, automatic runs are enabled already.
+    let isFollowing = cause == .invalidation || cause == .dependency
+    let isWanted = !isFollowing || State.kind != .mutation || automatic.isEnabled == true
     return isWanted && automatic.condition?(context) ?? true
   }
 
