@@ -231,4 +231,36 @@ import Testing
     store.currentValue = "<0>"
     #expect(!store.isStale)
   }
+
+  @Test("An observation of a map that is fresh calls nothing")
+  func freshMap() async throws {
+    let client = client()
+    let transforms = Monitor(0)
+    let map = numbers.neverStale().map { number in
+      transforms.update { $0 += 1 }
+      return number
+    }
+    try await client.fetch(map)
+    let subscription = client.store(for: map).subscribe { _ in }
+    await clock.settle()
+    #expect(transforms.value == 1 && calls.value == 1)
+    subscription.cancel()
+  }
+
+  @Test("An invalidation of a query reaches those who read a map of it")
+  func invalidatedForReader() async throws {
+    let client = client()
+    let base = client.store(for: numbers.neverStale())
+    try await base.run()
+    let map = label(numbers.neverStale())
+    let reader = client.store(
+      for: Query<String, any Error>(path: ["reader"]) { try await $0.ensure(map) }.neverStale())
+    let subscription = reader.subscribe { _ in }
+    await clock.settle()
+    #expect(reader.currentValue == "<1>")
+    base.invalidate()
+    await clock.settle()
+    #expect(reader.currentValue == "<2>")
+    subscription.cancel()
+  }
 }

@@ -249,4 +249,25 @@ import Testing
     _ = try await OperationClient(defaults: .testing, clock: clock).fetch(timed)
     #expect(names.values.last == "NamedQuery")
   }
+
+  @Test("A state has no retry while the attempt is in flight that it announced")
+  func retryInFlight() async throws {
+    let gate = AsyncGate()
+    let script = Script { attempt, _, _ in
+      if attempt == 1 { return .failure(Refused(attempt: 1)) }
+      await gate.wait()
+      return .success(attempt)
+    }
+    let clock = ManualClock()
+    let store = OperationClient(defaults: .testing, clock: clock).store(
+      for: OpenQuery(script: script).retry(limit: 1).backoff(.constant(.seconds(1))))
+    let run = Task { try await store.run() }
+    await clock.sleepers(atLeast: 1)
+    #expect(store.state.retry?.failedAttempts == 1)
+    await clock.advance(by: .seconds(1))
+    await script.contexts.wait(for: 2)
+    #expect(store.state.retry == nil)
+    gate.open()
+    #expect(try await run.value == 2)
+  }
 }

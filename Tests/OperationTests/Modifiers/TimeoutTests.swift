@@ -240,4 +240,33 @@ import Testing
     _ = try await typed.timeout(after: .seconds(1)).run(in: context, with: continuation)
     #expect(errors.values == [Refused(attempt: 1), Refused(attempt: 2)])
   }
+
+  @Test("An attempt that has timed out yields nothing during the next one")
+  func yieldOfEarlierAttempt() async throws {
+    let (gate, last) = (AsyncGate(), AsyncGate())
+    let over = EventLog<Void>()
+    let script = Script { attempt, _, yield in
+      if attempt == 2 {
+        await last.wait()
+        return .success(attempt)
+      }
+      await gate.wait()
+      yield(.success(-1))
+      over.append(())
+      return .success(attempt)
+    }
+    let store = OperationClient(defaults: .testing, clock: clock).store(
+      for: OpenQuery(script: script).timeout(after: .seconds(5)).retry(limit: 1)
+        .backoff(.noBackoff))
+    let run = Task { try await store.run() }
+    await script.contexts.wait(for: 1)
+    await clock.sleepers(atLeast: 1)
+    await clock.advance(by: .seconds(5))
+    await script.contexts.wait(for: 2)
+    gate.open()
+    await over.wait(for: 1)
+    #expect(store.currentValue == nil)
+    last.open()
+    #expect(try await run.value == 2)
+  }
 }

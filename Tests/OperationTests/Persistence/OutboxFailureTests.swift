@@ -302,4 +302,12 @@ struct OutboxFailureTests {
     flush.cancel()
     _ = await flush.result
   }
+
+  @Test("A mutation with a timeout that was never called throws, whatever its failure is")
+  func neverCalledTyped() async {
+    let store = OperationClient(defaults: .testing, clock: ManualClock())
+      .store(for: TypedPost(calls: EventLog()).timeout(after: .seconds(1)))
+    let task = store.runTask()
+    await #expect(throws: MutationError.noArguments) { try await task.runIfNeeded() }
+  }
 }
