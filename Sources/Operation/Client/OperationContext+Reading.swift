@@ -66,7 +66,7 @@ extension OperationContext {
   ) -> Request.State.StateValue where Request.State: ValueInitializedState {
     guard let client = operationClient else { return Request.State.emptyValue }
     let path = request.path
-    guard let runNode, path != runNode.origin?.path else {
+    guard let runNode, path != runNode.storeRun?.origin?.path else {
       return client.store(for: request).confirmedValue
     }
     // Before the look-up, because the client may evict the store right after it.

@@ -63,6 +63,7 @@ extension OperationRequest {
     // If the context is that of another run, that run is not paused while this one waits.
     let mayRun = await context.leavingRun().mayAttempt(isRetry: false)
     if !mayRun { try throwCancellation(as: Failure.self) }
+    let launch = context.launch
     let node = TaskNode(path: statefulPath)
     node.beginRequest(calledBy: context.runNode ?? TaskNode.current)
     defer { node.endRequest() }
@@ -73,9 +74,10 @@ extension OperationRequest {
         OperationIssue.reportLateYield(of: Value.self, at: node.path)
       }
     }
-    return try await run(
-      isolation: #isolation, in: context.beginning(node, input: input, over: context),
-      with: ownContinuation)
+    var ownContext = context.beginning(node, input: input, over: context)
+    // What this request reads, the run whose context it was passed has read.
+    if launch > 0 { ownContext.changeFacts { $0.launch = launch } }
+    return try await run(isolation: #isolation, in: ownContext, with: ownContinuation)
   }
 
   /// The path of a request that has a state; `nil` for any other one.

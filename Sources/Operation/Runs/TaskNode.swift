@@ -204,6 +204,14 @@ extension TaskNode {
   /// Whether the request of the task was called, and may have returned.
   var hasCalledRequest: Bool { requestPhase.load(ordering: .sequentiallyConsistent) != .notCalled }
 
+  /// The run of a store that this one works for: itself, or one whose request has called it. `nil` for a run
+  /// without a store that no such request has called.
+  var storeRun: TaskNode? {
+    if origin != nil { return self }
+    return sequence(first: self) { node in node.guarded.withLock { $0.caller } }
+      .first { $0.origin != nil }
+  }
+
   /// The request of the task is called by a task that works for another run.
   func beginRequest(calledBy caller: TaskNode? = TaskNode.current) {
     if let caller {

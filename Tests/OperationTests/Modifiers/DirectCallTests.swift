@@ -132,4 +132,28 @@ private struct TypedPages: PaginatedRequest {
     #expect(try await present.run(in: context) == 1)
     #expect(client.hub.hasNoDependencies)
   }
+
+  @Test("A request depends on what one without a store has read that it called with its context")
+  func nestedRead() async throws {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let source = OpenQuery(script: Script(), path: ["source"]).neverStale()
+    let ensuring = Query<Int, any Error>(path: ["ensuring"]) { try await $0.ensure(source) }
+    let reading = Query<Int, any Error>(path: ["reading"]) { $0.value(of: source) ?? 0 }
+    let outer: [Query<Int, any Error>] = [
+      Query(path: ["outer", 0]) { try await ensuring.timeout(after: .seconds(1)).run(in: $0) },
+      Query(path: ["outer", 1]) { try await reading.deduplicated().run(in: $0) },
+      Query(path: ["outer", 2]) { try await source.map { $0 }.run(in: $0) },
+      Query(path: ["outer", 3]) { context in
+        try await Query<Int, any Error>(path: ["inner"]) { try await ensuring.run(in: $0) }
+          .run(in: context)
+      },
+    ]
+    for query in outer.map({ $0.neverStale() }) {
+      try await client.fetch(query)
+      try await client.fetch(query, restarting: true)
+      #expect(!client.store(for: query).isStale)
+    }
+    client.invalidate(source)
+    #expect(outer.map { client.store(for: $0).isStale } == [true, true, true, true])
+  }
 }

@@ -96,14 +96,16 @@ final class StoreHub: Sendable {
 // MARK: - Dependencies
 
 extension StoreHub {
-  /// Notes that a run reads the request on a path. Returns the cycle that this would close.
+  /// Notes that a run reads the request on a path. Returns the cycle that this would close. What a run without a
+  /// store reads, the run of the store reads whose request has called it.
   ///
   /// - Parameter version: The version of the value that the run has read. It is noted only if the run has noted
   ///   before that it reads the path.
   func note(
     _ run: TaskNode, _ launch: Int = 0, reads other: OperationPath, at version: Int? = nil
   ) -> OperationDependencyError? {
-    guard let origin = run.origin, origin.hub == ObjectIdentifier(self) else { return nil }
+    guard let run = run.storeRun, let origin = run.origin, origin.hub == ObjectIdentifier(self)
+    else { return nil }
     isRead.store(true, ordering: .sequentiallyConsistent)
     return graph.withLock { graph in
       // A launch that has ended or was replaced is never removed from the graph again.
@@ -115,7 +117,7 @@ extension StoreHub {
 
   /// Notes that the value on a path may be stale when a run reads it.
   func note(_ run: TaskNode, _ launch: Int = 0, readsOutdated other: OperationPath) {
-    guard let path = run.origin?.path else { return }
+    guard let run = run.storeRun, let path = run.origin?.path else { return }
     let id = LaunchID(run: run.id, launch: launch)
     graph.withLock { $0.note(id, of: path, readsOutdated: other) }
   }
