@@ -1,3 +1,5 @@
+import ReactiveStreams
+
 extension OperationClient {
   /// Runs a request in its store, and returns the result.
   ///
@@ -218,8 +220,10 @@ extension OperationClient {
     guard running == .all, !hub.isClosed else { return }
     for store in stores
     where store.store.kind != .mutation && store.subscriberCount == 0 && store.store.allowsRun {
-      // Detached: a request that calls this does not await the run.
-      Task.detached(executorPreference: clock.executor) { try? await store.store.ensure() }
+      // A request that calls this does not await the run.
+      CurrentWork.without {
+        _ = Task(executorPreference: clock.executor) { try? await store.store.ensure() }
+      }
     }
   }
 

@@ -1,3 +1,4 @@
+import ReactiveStreams
 import Synchronization
 
 /// The policy of `ensure` for a value that is out of date.
@@ -39,10 +40,10 @@ extension OperationStore {
         let isUsable = known ?? !isOutOfDate(by: rules)
         if known == nil, read({ $0.confirmedVersion }) != version { continue }
         if isUsable || policy == .revalidates {
-          // Detached: a request that calls this does not await the run.
           if !isUsable, !hub.isClosed {
-            Task.detached(executorPreference: context.executor) {
-              try? await self.ensure(by: rules)
+            // A request that calls this does not await the run.
+            CurrentWork.without {
+              _ = Task(executorPreference: context.executor) { try? await self.ensure(by: rules) }
             }
           }
           if hub.events.isObserved { send(.answeredFromCache, in: context) }

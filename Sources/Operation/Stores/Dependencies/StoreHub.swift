@@ -144,7 +144,9 @@ extension StoreHub {
       invalidate(because: .dependency, read: .at(readers)) { stores.forEach($0) }
     }
     if isWritten {
-      Task.detached(executorPreference: clock.executor, operation: invalidateReaders)
+      CurrentWork.without {
+        _ = Task(executorPreference: clock.executor, operation: invalidateReaders)
+      }
     } else {
       invalidateReaders()
     }
