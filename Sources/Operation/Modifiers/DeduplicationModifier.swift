@@ -21,8 +21,8 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
     isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Base.Value, Base.Failure>
   ) async throws(Base.Failure) -> Base.Value {
-    // A store deduplicates its runs itself.
-    if context.runNode?.origin != nil {
+    // A store deduplicates its runs itself. Of several of these modifiers the last one counts.
+    if context.runNode?.origin != nil || context.isDeduplicated {
       return try await base.run(isolation: isolation, in: context, with: continuation)
     }
     // The shared run can outlast this call, which then must not yield any more.
@@ -32,10 +32,12 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
       if !hasReturned.load(ordering: .acquiring) { continuation.yield(with: result) }
     }
     let caller = OperationTaskID.next()
+    var baseContext = context
+    baseContext.changeFacts { $0.isDeduplicated = true }
     let task = runs.join(
       context, rule: rule, caller: caller, continuation: ownContinuation, path: base.statefulPath
-    ) { continuation in
-      await base.result(isolation: isolation, in: context, with: continuation)
+    ) { [baseContext] continuation in
+      await base.result(isolation: isolation, in: baseContext, with: continuation)
     }
     defer { runs.leave(task.id, caller) }
     let wait = RunWait(for: task.node)

@@ -22,6 +22,8 @@ final class RunFacts: ContextRun {
     /// The rules that the run has been started with; `nil` if they are those of its store.
     var rules: (any RunRules)?
     var cacheUse = CacheUse.none
+    /// Whether a modifier around the request deduplicates the run, which has no store.
+    var isDeduplicated = false
   }
 
   let values: Values
@@ -50,6 +52,9 @@ extension OperationContext {
   var launch: Int { facts?.values.launch ?? 0 }
 
   var cacheUse: CacheUse { facts?.values.cacheUse ?? .none }
+
+  /// Whether a modifier around the request deduplicates the run, which has no store.
+  var isDeduplicated: Bool { facts?.values.isDeduplicated ?? false }
 
   var input: (any RunInput)? { facts?.values.input }
   var hooks: RunHooks? { facts?.values.hooks }

@@ -302,4 +302,24 @@ import Testing
     #expect(try await second.value == (isSame ? 1 : 2))
     withExtendedLifetime(clients) {}
   }
+
+  @Test(
+    "Of several deduplications the last one counts, also without a store", arguments: [true, false])
+  func lastDeduplication(hasStore: Bool) async throws {
+    let gate = AsyncGate()
+    let script = Script { attempt, _, _ in
+      await gate.wait()
+      return .success(attempt)
+    }
+    let query = OpenQuery(script: script).deduplicated().retry(limit: 1)
+      .deduplicated { _, _ in false }
+    let store = OperationClient(defaults: .testing, clock: ManualClock()).store(for: query)
+    let runs = (0..<2).map { _ in
+      Task { if hasStore { try await store.fetch() } else { try await query.run() } }
+    }
+    await script.contexts.wait(for: 2)
+    gate.open()
+    for run in runs { _ = try await run.value }
+    #expect(script.attempts == 2)
+  }
 }
