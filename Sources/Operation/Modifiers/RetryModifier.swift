@@ -72,11 +72,11 @@ extension OperationRequest {
           OperationRetry(
             failedAttempts: context.attempt.index + 1, lastFailure: error,
             nextAttemptAt: context.now().advanced(by: backoff)))
-        // A timeout that has ended this attempt meanwhile may have removed the retry before it was noted.
-        if Task.isCancelled { context.noteRetry(nil) }
-        guard await context.operationClock.hasSlept(for: backoff), await context.mayRetry()
-        else { throw cancellationFailure(as: Failure.self) ?? error }
+        let hasSlept = await context.operationClock.hasSlept(for: backoff)
+        let mayRetry = if hasSlept { await context.mayRetry() } else { false }
+        // Also if the task is cancelled: the run may continue, in a modifier around this one.
         context.noteRetry(nil)
+        if !mayRetry { throw cancellationFailure(as: Failure.self) ?? error }
         context.attempt.index += 1
         context.hooks?.note(.attemptBegan(context.attempt.index))
       }

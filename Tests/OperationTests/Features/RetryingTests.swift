@@ -270,4 +270,41 @@ import Testing
     gate.open()
     #expect(try await run.value == 2)
   }
+
+  @Test("A modifier that gives up a retry and goes on leaves no retry in the state")
+  func givenUpRetry() async throws {
+    let clock = ManualClock()
+    let client = OperationClient(defaults: .testing, clock: clock)
+    let (mustGiveUp, mustEnd) = (AsyncGate(), AsyncGate())
+    let query = OpenQuery(script: Script(failures: 9)).retry(limit: 3)
+      .modifier(Fallback(mustGiveUp: mustGiveUp, mustEnd: mustEnd))
+    let store = client.store(for: query)
+    let run = Task { try await store.fetch() }
+    await clock.sleepers(atLeast: 1)
+    #expect(store.state.retry?.failedAttempts == 1)
+    mustGiveUp.open()
+    while clock.sleeperCount > 0 || store.state.retry != nil { await Task.yield() }
+    #expect(store.isLoading)
+    mustEnd.open()
+    #expect(try await run.value == 7)
+  }
+}
+
+/// Cancels a request, and returns a number later.
+private struct Fallback<Base: OperationRequest>: OperationModifier
+where Base.Value == Int, Base.Failure == any Error {
+  let mustGiveUp: AsyncGate
+  let mustEnd: AsyncGate
+
+  func run(
+    isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
+    with continuation: OperationContinuation<Int, any Error>
+  ) async throws -> Int {
+    let task = Task { try await base.run(isolation: nil, in: context, with: continuation) }
+    await mustGiveUp.wait()
+    task.cancel()
+    _ = await task.result
+    await mustEnd.wait()
+    return 7
+  }
 }
