@@ -124,7 +124,9 @@ extension OperationStore {
       commit { $0.write(result, context) }
     }
     // A value that is set replaces what was computed from others, so their versions do not count any more.
-    if hub.hasReaders, case .when = settings.values.staleness { hub.forgetVersions(readBy: path) }
+    if case .success = result, hub.hasReaders, case .when = settings.values.staleness {
+      hub.forgetVersions(readBy: path)
+    }
   }
 
   /// Resets the state to its initial value, and cancels all runs. It starts no run.

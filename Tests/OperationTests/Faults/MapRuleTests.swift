@@ -263,4 +263,17 @@ import Testing
     #expect(reader.currentValue == "<2>")
     subscription.cancel()
   }
+
+  @Test("A cancellation that is set leaves a map as out of date as it was")
+  func cancellationOfMap() async throws {
+    let client = client()
+    let query = OpenQuery(script: Script()).neverStale()
+    let map = query.map { $0 * 10 }
+    let store = client.store(for: map)
+    #expect(try await store.fetch() == 10)
+    client.store(for: query).currentValue = 2
+    store.setResult(to: .failure(CancellationError()))
+    #expect(store.isStale)
+    #expect(try await client.ensure(map) == 20)
+  }
 }
