@@ -197,7 +197,7 @@ extension OperationStore {
     let run = mustAdmit(newRun(box, by: rules, cause: .fetch, lease: .handle, input: input))
     let id = run.core.id
     return run.task.keeping(
-      OperationSubscription { [self] in commit { $0.dropHandle(id) }?.cancelRun() })
+      OperationSubscription { [weak self] in self?.commit { $0.dropHandle(id) }?.cancelRun() })
   }
 
   /// Starts a run that the subscribers hold together.

@@ -171,4 +171,18 @@ import Testing
     #expect(script.attempts == 1)
     #expect(store.leaseCount == 0)
   }
+
+  @Test("A task that has ended does not retain its store")
+  func endedTask() async throws {
+    var store: OperationStore<QueryState<Int, any Error>>? = store()
+    weak let released = store
+    let task = try #require(store?.runTask())
+    store = nil
+    #expect(released != nil)
+    try await task.runIfNeeded()
+    // The run releases the store shortly after it has resumed its callers.
+    for _ in 0..<100_000 where released != nil { await Task.yield() }
+    #expect(released == nil)
+    withExtendedLifetime(task) {}
+  }
 }
