@@ -43,8 +43,14 @@ struct CombineLatestMachine<Element: Sendable>: DeliveryMachine {
 
   var deliveries = DeliveryQueue<StreamSignal<[Element]>>()
   private var sides: [Side]
+  /// The number of sources without an element.
+  private var missingCount: Int
+  private var openCount: Int
 
-  init(count: Int) { sides = Array(repeating: Side(), count: count) }
+  init(count: Int) {
+    sides = Array(repeating: Side(), count: count)
+    (missingCount, openCount) = (count, count)
+  }
 
   /// Returns the element that was replaced, to be released without the lock.
   mutating func receive(_ signal: StreamSignal<Element>, from index: Int) -> Element? {
@@ -52,15 +58,18 @@ struct CombineLatestMachine<Element: Sendable>: DeliveryMachine {
     switch signal {
     case .element(let element, let epoch):
       let replaced = exchange(&sides[index].newest, with: (element, epoch))
-      let newest = sides.compactMap(\.newest)
-      if newest.count == sides.count {
+      if replaced == nil { missingCount -= 1 }
+      // Not before every source has an element: of n sources, each would cost n.
+      if missingCount == 0 {
+        let newest = sides.compactMap(\.newest)
         deliveries.append(.element(newest.map(\.element), in: .common(newest.map(\.epoch))))
       }
       return replaced?.element
     case .finished:
       sides[index].isOpen = false
+      openCount -= 1
       // Without an element of this source there will be no array.
-      guard sides[index].newest == nil || !sides.contains(where: \.isOpen) else { return nil }
+      guard sides[index].newest == nil || openCount == 0 else { return nil }
       for index in sides.indices { sides[index].isOpen = false }
       deliveries.append(.finished)
       return nil

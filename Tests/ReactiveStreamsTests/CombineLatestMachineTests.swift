@@ -56,4 +56,21 @@ struct CombineLatestMachineTests {
     drain(&machine)
     #expect(received.elements == ["1a", "end"])
   }
+
+  /// The best time of the first element of one of many sources.
+  private func firstElementTime(count: Int) -> Duration {
+    (0..<5).map { _ in
+      var machine = Machine(count: count)
+      let time = processorTime {
+        for index in 0..<count { _ = machine.receive(.element(""), from: index) }
+      }
+      return time / count
+    }.min() ?? .zero
+  }
+
+  @Test("The first element of one of three thousand sources costs little more than of a hundred")
+  func firstElementCost() {
+    let (few, many) = (firstElementTime(count: 100), firstElementTime(count: 3_000))
+    #expect(many < few * 6, "100: \(few), 3,000: \(many)")
+  }
 }

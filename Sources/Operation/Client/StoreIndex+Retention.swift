@@ -125,8 +125,11 @@ extension StoreIndex {
   /// Removes the deadlines that do not count.
   mutating func pruneDeadlines() {
     var kept: [Deadline] = []
+    // A store can have the address of a removed one, and, if the clock stands still, the same deadline.
+    var seen: Set<ObjectIdentifier> = []
     for deadline in deadlines.elements {
-      if store(of: deadline) == nil { entries.drop(deadline.path) } else { kept.append(deadline) }
+      let isKept = store(of: deadline) != nil && seen.insert(deadline.id).inserted
+      if !isKept { entries.drop(deadline.path) } else { kept.append(deadline) }
     }
     deadlines = Heap(kept)
   }

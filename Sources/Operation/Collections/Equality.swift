@@ -43,6 +43,15 @@ private func areSameObject(_ lhs: Any, _ rhs: Any) -> Bool {
   return type(of: lhs) is AnyClass && lhs as AnyObject === rhs as AnyObject
 }
 
+/// Returns the object that a value without `==` is, or `place`, which has the value, if it is no object; `nil` for
+/// an optional without a value.
+func identity(of value: Any, in place: AnyObject) -> ObjectIdentifier? {
+  if let optional = value as? any OptionalValue {
+    return optional.content.flatMap { identity(of: $0, in: place) }
+  }
+  return ObjectIdentifier(type(of: value) is AnyClass ? value as AnyObject : place)
+}
+
 /// An optional whose type is not known.
 protocol OptionalValue {
   static var wrapped: any Any.Type { get }

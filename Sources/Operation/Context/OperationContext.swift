@@ -218,8 +218,13 @@ private final class ContextValues: Sendable {
     if present != 0 { return present }
     var hasher = Hasher()
     hasher.combine(key)
-    // An object without a hash may be equal to others, and so has no part in it.
-    if let value = written.value as? any Hashable { hasher.combine(AnyHashable(value)) }
+    // A value with `==` and without a hash may be equal to others, and so has no part in it. One without `==` is
+    // the same as another only if it is the same object, or was written once.
+    if let value = written.value as? any Hashable {
+      hasher.combine(AnyHashable(value))
+    } else if !(written.value is any Equatable) {
+      hasher.combine(identity(of: written.value, in: written))
+    }
     let hash = (next?.hash ?? 1) ^ hasher.finalize()
     computedHash.store(hash, ordering: .relaxed)
     return hash

@@ -27,6 +27,12 @@ enum StorageKey {
     key == prefix || key.hasPrefix(prefix == values ? prefix : prefix + "/")
   }
 
+  /// The prefixes that a key is below, as ``isKey(_:below:)`` says.
+  static func prefixes(of key: String) -> [String] {
+    let parts = key.indices.filter { key[$0] == "/" }.map { String(key[..<$0]) }
+    return parts + (key.hasPrefix(values) ? [key, values] : [key])
+  }
+
   /// A form of a value that is the same in every process: that of a number, a text, a truth value, an
   /// identifier, or of a structure or a case that consists of such. Otherwise `nil`.
   ///

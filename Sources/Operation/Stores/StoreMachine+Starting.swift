@@ -121,9 +121,13 @@ extension StoreMachine {
 
   /// Takes a lease on a run of the table.
   private mutating func join(_ core: Core, _ new: NewRun) -> AdmittedRun {
-    if let handler = new.handler, let record = runs[core.id] {
-      runs.update(core.id) { $0.payload.handlers.append(handler) }
-      if record.isStarted { deliveries.notify(handler, of: .runStarted(record.run)) }
+    if let handler = new.handler {
+      // Not through a copy of the record, with which each handler would copy those before it.
+      let started = runs.update(core.id) { record in
+        record.payload.handlers.append(handler)
+        return record.isStarted ? record.run : nil
+      }
+      if let run = started ?? nil { deliveries.notify(handler, of: .runStarted(run)) }
     }
     let isStarted = hold(core, new.lease)
     return AdmittedRun(

@@ -135,4 +135,36 @@ import Testing
     }
     #expect(stores.allSatisfy { $0.currentValue == [1] })
   }
+
+  /// An element of paths whose comparisons are counted.
+  private struct Counted: Hashable, Sendable {
+    static let comparisons = Atomic(0)
+
+    let id: Int
+
+    static func == (lhs: Self, rhs: Self) -> Bool {
+      comparisons.add(1, ordering: .relaxed)
+      return lhs.id == rhs.id
+    }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(id) }
+  }
+
+  @Test("An invalidation of stores in exclusive access does not compare each with all")
+  func invalidationInAccess() async throws {
+    let bases = (0..<300).map { id in
+      Query<Int, any Error>(path: ["base", Counted(id: id)]) { _ in id }
+    }
+    let reader = Query<Int, any Error>(path: ["reader"]) { context in
+      for base in bases { try await context.ensure(base) }
+      return 0
+    }
+    try await client.fetch(reader)
+    let before = Counted.comparisons.load(ordering: .relaxed)
+    client.withStores(matching: ["base"], of: QueryState<Int, any Error>.self) { [client] _ in
+      client.invalidate(matching: ["base"])
+    }
+    #expect(client.store(for: bases[0]).isStale)
+    #expect(Counted.comparisons.load(ordering: .relaxed) - before < 300 * 20)
+  }
 }

@@ -308,4 +308,19 @@ import Testing
       }
     }
   }
+
+  @Test("A store that is added again and again has few deadlines, also if the clock stands still")
+  func repeatedDeadlines() {
+    var index = StoreIndex()
+    let store = OpaqueOperationStore(OperationStore.detached(query: query()))
+    let lookup = StoreIndex.Lookup(of: query(), default: .unusedFor(.seconds(300)))
+    _ = index.insert(
+      OpaqueOperationStore(OperationStore.detached(query: query(1))),
+      for: StoreIndex.Lookup(of: query(1), default: .forever), at: .zero)
+    for _ in 0..<1_000 {
+      _ = index.insert(store, for: lookup, at: .zero)
+      _ = index.remove([store])
+    }
+    #expect(index.deadlines.count <= 36)
+  }
 }

@@ -148,4 +148,15 @@ struct StorageKeyTests {
     let entries = Dictionary(uniqueKeysWithValues: (keys + ["calls/1"]).map { ($0, entry) })
     #expect(try await MemoryStorage(entries).keys(withPrefix: "values/") == keys)
   }
+
+  @Test(
+    "The prefixes of a key are those that it is below",
+    arguments: ["values/", "values/a", "values/a/b", "values/a/bc/d", "calls/1", ""])
+  func prefixes(key: String) {
+    let parts = ["values/a", "values/a/", "values/a/b", "values/a/bc", "values/a/bc/d"]
+    for prefix in parts + ["values/", "values", "calls", "calls/1", ""] {
+      let isFound = StorageKey.prefixes(of: key).contains(prefix)
+      #expect(isFound == StorageKey.isKey(key, below: prefix), "\(key) \(prefix)")
+    }
+  }
 }

@@ -294,4 +294,24 @@ extension OperationContext {
       try await OpenQuery(script: third).run(in: foreign)
     }
   }
+
+  private final class Trace: Sendable {}
+
+  private enum TraceKey: OperationContext.Key {
+    static var defaultValue: Trace? { nil }
+  }
+
+  @Test("Contexts with different objects that have no `==` differ in their hashes")
+  func hashesOfObjects() {
+    let contexts = (0..<100).map { _ in
+      var context = OperationContext()
+      context[TraceKey.self] = Trace()
+      return context
+    }
+    #expect(Set(contexts.map(\.valuesHash)).count == 100)
+    var again = OperationContext()
+    again[TraceKey.self] = contexts[0][TraceKey.self]
+    #expect(again.valuesHash == contexts[0].valuesHash)
+    #expect(again.hasEquivalentValues(to: contexts[0]))
+  }
 }

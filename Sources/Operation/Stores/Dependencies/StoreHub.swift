@@ -255,7 +255,8 @@ extension StoreHub {
       }
     }
     let read = hasReaders ? graph.withLock { $0.paths(selection) } : []
-    let paths = read.filter { path in !inAccess.contains { $0.path == path } }
+    let accessed = Set(inAccess.map(\.path))
+    let paths = accessed.isEmpty ? read : read.filter { !accessed.contains($0) }
     let runsNow = runsObserved && inAccess.isEmpty
     propagate(from: marked, and: paths, because: cause, runsObserved: runsNow)
     if inAccess.isEmpty { return }

@@ -62,7 +62,9 @@ struct StorageWriterMachine: Sendable {
     }
 
     func removes(_ key: String) -> Bool {
-      removedKeys.contains(key) || removedPrefixes.contains { StorageKey.isKey(key, below: $0) }
+      if removedKeys.contains(key) { return true }
+      return !removedPrefixes.isEmpty
+        && StorageKey.prefixes(of: key).contains { removedPrefixes.contains($0) }
     }
 
     /// Adds an item. Returns the one that it replaces.
