@@ -15,7 +15,7 @@ public import ReactiveStreams
 /// replaces are dropped.
 ///
 /// The closures that make requests are called by one thread at a time, on any thread and with no lock
-/// held.
+/// held. A chain and its iterators retain the client.
 public struct OperationChain<Element: Sendable>: AsyncSequence, Sendable {
   /// A chain never fails; errors are in the states of the stores.
   public typealias Failure = Never

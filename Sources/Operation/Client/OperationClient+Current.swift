@@ -66,8 +66,8 @@ extension OperationClient {
 }
 
 extension OperationContext {
-  /// The client of the store that a run belongs to; `nil` without a client, or when it was
-  /// deallocated.
+  /// The client of the store that a run belongs to; `nil` when it was deallocated. A run without a store,
+  /// or in a store without a client, has the client that was written into its context, or `nil`.
   ///
   /// A context refers to its client weakly. The runs of a client's store have that client, even if
   /// the context that is passed to them has another one.

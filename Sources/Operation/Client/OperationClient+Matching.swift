@@ -136,7 +136,7 @@ extension OperationClient {
   }
 
   /// Returns a stream of the changes below a path that happen after its iterator is made. Nothing
-  /// is dropped.
+  /// is dropped. The stream retains the client; its iterators do not.
   ///
   /// - Parameters:
   ///   - path: The prefix of the paths. The default matches all stores.

@@ -36,7 +36,7 @@ extension OperationClient {
   ///
   /// - Parameter register: Registers the mutations. It is called once, before anything is loaded.
   /// - Returns: The calls that are in the outbox then.
-  /// - Throws: What the storage throws when it lists the calls.
+  /// - Throws: What the storage throws when it lists or loads the calls.
   @discardableResult
   nonisolated(nonsending) public func resumeMutations(
     _ register: (inout MutationRegistry) -> Void

@@ -1,7 +1,8 @@
 extension OperationStore {
   /// Calls the mutation, and returns its value.
   ///
-  /// Calls are not deduplicated: each is an attempt of its own in the state's history.
+  /// Each call is an attempt of its own in the state's history. With ``OperationRequest/deduplicated()``
+  /// on the request, a call joins one in flight with equal arguments.
   ///
   /// - Parameters:
   ///   - arguments: The arguments of the call.

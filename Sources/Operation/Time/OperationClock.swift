@@ -93,6 +93,9 @@ public struct SystemClock: OperationClock {
 
   /// Waits, in time that a change of the machine's date does not affect.
   ///
+  /// It is a `Task.sleep`. Of one that is cancelled, the runtime of Swift 6.3 keeps about 700 bytes until its
+  /// time would have been over.
+  ///
   /// - Parameter duration: The time to wait, a hundred years at most. The call returns at once if it
   ///   is zero or negative.
   /// - Throws: `CancellationError`, as soon as the task is cancelled.
