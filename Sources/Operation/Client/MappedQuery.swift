@@ -85,7 +85,8 @@ where Base.State == QueryState<Base.FetchValue, Base.FetchFailure> {
     in context: OperationContext, _ continuation: OperationContinuation<Value, Failure>
   ) async throws(Base.Failure) -> Base.Value {
     let cause = context.operationRun?.cause
-    let isRestarted = context.launch > 0
+    // A map without a store that a restarted run calls was not restarted itself.
+    let isRestarted = context.launch > 0 && context.runNode?.origin != nil
     // Runs of other causes need not fetch it: the observers of this query observe the other one, too.
     let isForced = cause == .poll || cause == .rerun || cause == .fetch && context.cacheUse == .none
     if isRestarted || isForced {

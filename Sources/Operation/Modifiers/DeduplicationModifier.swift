@@ -3,7 +3,8 @@ import Synchronization
 /// A modifier that shares one run among callers that request the same run at the same time.
 ///
 /// In a store, callers share the store's runs. Without a store, all copies of the modified request share
-/// theirs.
+/// theirs; but a run of a store that calls the request with its context shares that call with none, and depends
+/// on what it reads.
 public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
   let rule: Deduplication
   private let runs = SharedRuns<Base.Value, Base.Failure>()
@@ -13,7 +14,8 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
     context.settings.values.deduplication = rule
   }
 
-  /// Runs the request. Without a store, joins the run in flight that is the same, if there is one.
+  /// Runs the request. Without a store, and not within a run of one, joins the run in flight that is the
+  /// same, if there is one.
   ///
   /// - Throws: The failure of the run, or ``OperationDependencyError`` if the request would await
   ///   itself and its failure can be that.
@@ -22,7 +24,7 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
     with continuation: OperationContinuation<Base.Value, Base.Failure>
   ) async throws(Base.Failure) -> Base.Value {
     // A store deduplicates its runs itself. Of several of these modifiers the last one counts.
-    if context.runNode?.origin != nil || context.isDeduplicated {
+    if context.runNode?.origin != nil || context.isDeduplicated || isRead(in: context) {
       return try await base.run(isolation: isolation, in: context, with: continuation)
     }
     // The shared run can outlast this call, which then must not yield any more.
@@ -47,6 +49,11 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
     }
     defer { wait?.end() }
     return try await task.result().get()
+  }
+
+  /// Whether the run of a store depends on what this one reads. Of several that share it, only the first would.
+  private func isRead(in context: OperationContext) -> Bool {
+    context.runNode?.storeRun != nil && context.operationClient != nil
   }
 }
 

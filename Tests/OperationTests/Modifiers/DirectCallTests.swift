@@ -48,7 +48,8 @@ private struct TypedPages: PaginatedRequest {
 }
 
 /// Calls of `fetch`, `fetchPage` and `mutate` themselves, and not of `run`.
-@Suite("Direct calls of modified requests") struct DirectCallTests {
+@Suite("Direct calls of modified requests", .timeLimit(.minutes(5)))
+struct DirectCallTests {
   private let yields = EventLog<String>()
   private let context = OperationContext()
 
@@ -155,5 +156,80 @@ private struct TypedPages: PaginatedRequest {
     }
     client.invalidate(source)
     #expect(outer.map { client.store(for: $0).isStale } == [true, true, true, true])
+  }
+
+  @Test("A restarted request depends on what one without a store has read that it called")
+  func nestedReadOfRestarted() async throws {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let source = OpenQuery(script: Script(), path: ["source"]).neverStale()
+    let inner = Query<Int, any Error>(path: ["inner"]) { try await $0.ensure(source) }
+    let (begun, gate) = (EventLog<Void>(), AsyncGate())
+    let outer = Query<Int, any Error>(path: ["outer"]) { context in
+      begun.append(())
+      await gate.wait()
+      return try await inner.run(in: context)
+    }.neverStale()
+    let first = Task { try await client.fetch(outer) }
+    await begun.wait(for: 1)
+    let second = Task { try await client.fetch(outer, restarting: true) }
+    await begun.wait(for: 2)
+    gate.open()
+    _ = try await (first.value, second.value)
+    #expect(!client.store(for: outer).isStale)
+    client.invalidate(source)
+    #expect(client.store(for: outer).isStale)
+  }
+
+  @Test("A restarted request that calls a map without a store does not restart the map's query")
+  func mapInRestarted() async throws {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let (sourceGate, replaced, restarted) = (AsyncGate(), AsyncGate(), AsyncGate())
+    let script = Script { attempt, _, _ in
+      await sourceGate.wait()
+      return .success(attempt)
+    }
+    let source = OpenQuery(script: script, path: ["source"]).neverStale()
+    let begun = EventLog<Void>()
+    let outer = Query<Int, any Error>(path: ["outer"]) { context in
+      begun.append(())
+      await (begun.count == 1 ? replaced : restarted).wait()
+      return try await source.map { $0 }.run(in: context)
+    }
+    let other = Task { try await client.fetch(source) }
+    await script.contexts.wait(for: 1)
+    let first = Task { try await client.fetch(outer) }
+    await begun.wait(for: 1)
+    let second = Task { try await client.fetch(outer, restarting: true) }
+    await begun.wait(for: 2)
+    let joins = client.statistics.total.joins
+    restarted.open()
+    while client.statistics.total.joins == joins, script.attempts == 1 { await Task.yield() }
+    sourceGate.open()
+    #expect(try await other.value == 1)
+    _ = try await (first.value, second.value)
+    #expect(script.attempts == 1)
+    replaced.open()
+  }
+
+  @Test("Runs of stores that call a deduplicated request at once all depend on what it reads")
+  func sharedRead() async throws {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let source = OpenQuery(script: Script(), path: ["source"]).neverStale()
+    try await client.fetch(source)
+    let (begun, gate) = (EventLog<Void>(), AsyncGate())
+    let shared = Query<Int, any Error>(path: ["shared"]) { context in
+      begun.append(())
+      await gate.wait()
+      return context.value(of: source) ?? 0
+    }.deduplicated()
+    let outer = (0..<2).map { id in
+      Query<Int, any Error>(path: ["outer", id]) { try await shared.run(in: $0) }.neverStale()
+    }
+    let runs = outer.map { query in Task { try await client.fetch(query) } }
+    await begun.wait(for: 2)
+    gate.open()
+    for run in runs { #expect(try await run.value == 1) }
+    client.invalidate(source)
+    #expect(outer.map { client.store(for: $0).isStale } == [true, true])
   }
 }
