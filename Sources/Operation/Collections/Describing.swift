@@ -1,8 +1,10 @@
 /// Returns the first thousand characters of the debug description of a value, without what differs from process
-/// to process: the addresses that Swift writes into the names of private types, and the order of a set or dictionary.
+/// to process: the addresses that Swift writes into the names of private types, and the order of a set or dictionary,
+/// unless that is a part of another value.
 package func describe(_ value: some Any) -> String {
-  let sorted = (value as? any UnorderedCollection)?.sortedDescription
-  let text = sorted ?? String(reflecting: value).withoutAddresses
+  // A cast finds the content of an optional, too.
+  let list = value is any OptionalValue ? nil : value as? any UnorderedCollection
+  let text = list?.sortedDescription ?? String(reflecting: value).withoutAddresses
   let end = text.index(text.startIndex, offsetBy: 1_000, limitedBy: text.endIndex) ?? text.endIndex
   return end == text.endIndex ? text : text[..<end] + "…"
 }

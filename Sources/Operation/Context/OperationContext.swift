@@ -212,7 +212,8 @@ private final class ContextValues: Sendable {
     return setting(top.key, to: top.written, in: merged)
   }
 
-  /// A hash that does not depend on the order. Values that are not `Hashable` have no part in it.
+  /// A hash that does not depend on the order. Values that are `Equatable` and not `Hashable`
+  /// have no part in it.
   var hash: Int {
     let present = computedHash.load(ordering: .relaxed)
     if present != 0 { return present }

@@ -57,11 +57,10 @@ extension StoreMachine {
       isSaved ? .never : takesAny ? .equivalentContexts : context.settings.values.deduplication
     var context = new.context
     let epoch = new.joinsOutdated ? 0 : freshness.invalidationCount
-    if let id = state.taskToJoin(in: &context), let record = runs[id],
-      !record.isOutdated(since: epoch, restarts: new.restarts)
-    {
-      return .admitted(join(record.core, new))
+    let joined = state.taskToJoin(in: &context).flatMap { id in
+      runs[id].flatMap { $0.isOutdated(since: epoch, restarts: new.restarts) ? nil : $0.core }
     }
+    if let joined { return .admitted(join(joined, new)) }
     // A mutation that was never called has no arguments to run with.
     if new.lease == .observers, State.kind == .mutation, context.input == nil,
       State.self is any CallState.Type

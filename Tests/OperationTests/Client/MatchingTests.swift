@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Operation
@@ -136,35 +137,23 @@ import Testing
     #expect(stores.allSatisfy { $0.currentValue == [1] })
   }
 
-  /// An element of paths whose comparisons are counted.
-  private struct Counted: Hashable, Sendable {
-    static let comparisons = Atomic(0)
-
-    let id: Int
-
-    static func == (lhs: Self, rhs: Self) -> Bool {
-      comparisons.add(1, ordering: .relaxed)
-      return lhs.id == rhs.id
-    }
-
-    func hash(into hasher: inout Hasher) { hasher.combine(id) }
-  }
-
-  @Test("An invalidation of stores in exclusive access does not compare each with all")
-  func invalidationInAccess() async throws {
-    let bases = (0..<300).map { id in
-      Query<Int, any Error>(path: ["base", Counted(id: id)]) { _ in id }
-    }
+  /// The time of an invalidation of some stores in exclusive access, for each of them.
+  private func invalidationTime(count: Int) async throws -> Duration {
+    let client = OperationClient(defaults: .testing, clock: ManualClock())
+    let bases = (0..<count).map { id in Query<Int, any Error>(path: ["base", id]) { _ in id } }
     let reader = Query<Int, any Error>(path: ["reader"]) { context in
-      for base in bases { try await context.ensure(base) }
-      return 0
+      bases.reduce(0) { $0 + (context.value(of: $1) ?? 1) }
     }
     try await client.fetch(reader)
-    let before = Counted.comparisons.load(ordering: .relaxed)
-    client.withStores(matching: ["base"], of: QueryState<Int, any Error>.self) { [client] _ in
-      client.invalidate(matching: ["base"])
+    return client.withStores(matching: ["base"], of: QueryState<Int, any Error>.self) { _ in
+      processorTime { client.invalidate(matching: ["base"]) } / count
     }
-    #expect(client.store(for: bases[0]).isStale)
-    #expect(Counted.comparisons.load(ordering: .relaxed) - before < 300 * 20)
+  }
+
+  @Test("An invalidation in exclusive access costs each of many stores what it costs one of few")
+  func invalidationInAccess() async throws {
+    let few = try await invalidationTime(count: 200)
+    let many = try await invalidationTime(count: 4_000)
+    #expect(many < few * 5, "200: \(few), 4,000: \(many)")
   }
 }

@@ -58,6 +58,7 @@ private struct Doubling: MutationRequest {
     #expect(text(state) == "QueryState(idle, value: [\(elements)])")
     #expect(text(OperationPath([[String: Int]()])) == "[[:]]")
     #expect(text(OperationPath([Set<Int>()])) == "[Set([])]")
+    #expect(text(OperationPath([Optional(Set([1]))])) == "[Optional(Set([1]))]")
   }
 
   @Test("A long value is cut in a description")

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Operation
 import Testing
 
-@Suite struct RetryingTests {
+@Suite(.timeLimit(.minutes(5))) struct RetryingTests {
   private let clock = ManualClock()
 
   @Test("While a run waits for a retry, the state has its failure and the date of the next attempt")
