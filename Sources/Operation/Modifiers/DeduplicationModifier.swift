@@ -23,8 +23,8 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
     isolation: isolated (any Actor)?, in context: OperationContext, using base: Base,
     with continuation: OperationContinuation<Base.Value, Base.Failure>
   ) async throws(Base.Failure) -> Base.Value {
-    // A store deduplicates its runs itself. Of several of these modifiers the last one counts.
-    if context.runNode?.origin != nil || context.isDeduplicated || isRead(in: context) {
+    // A store deduplicates its runs itself.
+    if context.runNode?.origin != nil || context.sharesNoRun {
       return try await base.run(isolation: isolation, in: context, with: continuation)
     }
     // The shared run can outlast this call, which then must not yield any more.
@@ -34,8 +34,9 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
       if !hasReturned.load(ordering: .acquiring) { continuation.yield(with: result) }
     }
     let caller = OperationTaskID.next()
+    // Of several of these modifiers the last one counts.
     var baseContext = context
-    baseContext.changeFacts { $0.isDeduplicated = true }
+    baseContext.changeFacts { $0.sharesNoRun = true }
     let task = runs.join(
       context, rule: rule, caller: caller, continuation: ownContinuation, path: base.statefulPath
     ) { [baseContext] continuation in
@@ -49,11 +50,6 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
     }
     defer { wait?.end() }
     return try await task.result().get()
-  }
-
-  /// Whether the run of a store depends on what this one reads. Of several that share it, only the first would.
-  private func isRead(in context: OperationContext) -> Bool {
-    context.runNode?.storeRun != nil && context.operationClient != nil
   }
 }
 

@@ -63,7 +63,7 @@ extension OperationRequest {
     // If the context is that of another run, that run is not paused while this one waits.
     let mayRun = await context.leavingRun().mayAttempt(isRetry: false)
     if !mayRun { try throwCancellation(as: Failure.self) }
-    let launch = context.launch
+    let (launch, isPartOfRun) = (context.launch, context.runNode?.storeRun != nil)
     let node = TaskNode(path: statefulPath)
     node.beginRequest(calledBy: context.runNode ?? TaskNode.current)
     defer { node.endRequest() }
@@ -75,8 +75,8 @@ extension OperationRequest {
       }
     }
     var ownContext = context.beginning(node, input: input, over: context)
-    // What this request reads, the run whose context it was passed has read.
-    if launch > 0 { ownContext.changeFacts { $0.launch = launch } }
+    // What this request reads, the run of the store has read whose context it was passed.
+    if isPartOfRun { ownContext.changeFacts { ($0.launch, $0.sharesNoRun) = (launch, true) } }
     return try await run(isolation: #isolation, in: ownContext, with: ownContinuation)
   }
 

@@ -22,8 +22,9 @@ final class RunFacts: ContextRun {
     /// The rules that the run has been started with; `nil` if they are those of its store.
     var rules: (any RunRules)?
     var cacheUse = CacheUse.none
-    /// Whether a modifier around the request deduplicates the run, which has no store.
-    var isDeduplicated = false
+    /// Whether `deduplicated()` does nothing in this run, which has no store: one around the request does
+    /// it, or the run of a store depends on what this one reads. Of several, only one would.
+    var sharesNoRun = false
   }
 
   let values: Values
@@ -53,8 +54,7 @@ extension OperationContext {
 
   var cacheUse: CacheUse { facts?.values.cacheUse ?? .none }
 
-  /// Whether a modifier around the request deduplicates the run, which has no store.
-  var isDeduplicated: Bool { facts?.values.isDeduplicated ?? false }
+  var sharesNoRun: Bool { facts?.values.sharesNoRun ?? false }
 
   var input: (any RunInput)? { facts?.values.input }
   var hooks: RunHooks? { facts?.values.hooks }
