@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 
 @testable import Operation
@@ -54,11 +55,13 @@ import Testing
   func refusedWait() async throws {
     let (stores, last) = (Monitor<[Store]>([]), AsyncGate())
     let (refused, left, ended) = (EventLog<Int>(), EventLog<Int>(), EventLog<Int>())
+    let secondRun = Monitor<TaskNode?>(nil)
     stores.update {
       $0 = [
         client.store(
           for: Query<Int, any Error>(path: ["first"]) { _ in
-            while stores.value[0].leaseCount < 2 { await Task.yield() }
+            // A lease is taken before the wait begins, and then the other wait would be refused.
+            while secondRun.value?.awaitsNothing != false { await Task.yield() }
             _ = try? await stores.value[1].run()
             refused.append(1)
             await last.wait()
@@ -66,6 +69,7 @@ import Testing
           }),
         client.store(
           for: Query<Int, any Error>(path: ["second"]) { _ in
+            secondRun.update { $0 = TaskNode.current }
             let wait = Task { try await stores.value[0].run() }
             await refused.wait(for: 1)
             wait.cancel()
@@ -123,4 +127,8 @@ import Testing
     withExtendedLifetime(continuation) {}
     request.update { $0 = nil }
   }
+}
+
+extension TaskNode {
+  fileprivate var awaitsNothing: Bool { guarded.withLock { $0.awaited.elements.isEmpty } }
 }
