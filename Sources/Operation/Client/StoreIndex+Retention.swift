@@ -125,7 +125,8 @@ extension StoreIndex {
   /// Removes the deadlines that do not count.
   mutating func pruneDeadlines() {
     var kept: [Deadline] = []
-    // A store can have the address of a removed one, and, if the clock stands still, the same deadline.
+    // While the clock stands still, a store that is added again has the deadline that it had before, and so has
+    // a new one at the address of a removed one.
     var seen: Set<ObjectIdentifier> = []
     for deadline in deadlines.elements {
       let isKept = store(of: deadline) != nil && seen.insert(deadline.id).inserted

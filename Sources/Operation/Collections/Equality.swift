@@ -43,8 +43,8 @@ private func areSameObject(_ lhs: Any, _ rhs: Any) -> Bool {
   return type(of: lhs) is AnyClass && lhs as AnyObject === rhs as AnyObject
 }
 
-/// Returns the object that a value without `==` is, or `place`, which has the value, if it is no object; `nil` for
-/// an optional without a value.
+/// Returns what identifies a value without `==`: the object that it is, or `place`, the object that stores it.
+/// `nil` for an optional without a value.
 func identity(of value: Any, in place: AnyObject) -> ObjectIdentifier? {
   if let optional = value as? any OptionalValue {
     return optional.content.flatMap { identity(of: $0, in: place) }

@@ -3,8 +3,8 @@ import Synchronization
 /// A modifier that shares one run among callers that request the same run at the same time.
 ///
 /// In a store, callers share the store's runs. Without a store, all copies of the modified request share
-/// theirs; but a run of a store that calls the request with its context shares that call with none, and depends
-/// on what it reads.
+/// theirs. A call from the run of a store with its context is not shared, because that run depends on what the
+/// request reads.
 public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
   let rule: Deduplication
   private let runs = SharedRuns<Base.Value, Base.Failure>()
@@ -14,8 +14,8 @@ public struct DeduplicationModifier<Base: OperationRequest>: OperationModifier {
     context.settings.values.deduplication = rule
   }
 
-  /// Runs the request. Without a store, and not within a run of one, joins the run in flight that is the
-  /// same, if there is one.
+  /// Runs the request. Without a store, joins the run in flight that is the same, if there is one, unless the
+  /// context is that of a store's run.
   ///
   /// - Throws: The failure of the run, or ``OperationDependencyError`` if the request would await
   ///   itself and its failure can be that.

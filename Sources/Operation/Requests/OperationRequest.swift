@@ -75,7 +75,7 @@ extension OperationRequest {
       }
     }
     var ownContext = context.beginning(node, input: input, over: context)
-    // What this request reads, the run of the store has read whose context it was passed.
+    // The run of a store whose context was passed depends on what this request reads.
     if isPartOfRun { ownContext.changeFacts { ($0.launch, $0.sharesNoRun) = (launch, true) } }
     return try await run(isolation: #isolation, in: ownContext, with: ownContinuation)
   }

@@ -22,8 +22,8 @@ final class RunFacts: ContextRun {
     /// The rules that the run has been started with; `nil` if they are those of its store.
     var rules: (any RunRules)?
     var cacheUse = CacheUse.none
-    /// Whether `deduplicated()` does nothing in this run, which has no store: one around the request does
-    /// it, or the run of a store depends on what this one reads. Of several, only one would.
+    /// Whether `deduplicated()` has no effect on this run, which has no store: an outer one deduplicates it,
+    /// or the run of a store depends on what it reads, and would not if it joined another one.
     var sharesNoRun = false
   }
 

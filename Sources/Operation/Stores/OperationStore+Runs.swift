@@ -235,7 +235,7 @@ extension OperationStore {
   private func allowsRun(by rules: RequestRules<State>?, cause: OperationRun.Cause) -> Bool {
     let context = context(by: rules)
     let automatic = context.settings.values.automatic
-    // For a first subscriber, automatic runs are enabled already.
+    // A first subscriber requests a run only where automatic runs are enabled.
     let isFollowing = cause == .invalidation || cause == .dependency
     let isWanted = !isFollowing || State.kind != .mutation || automatic.isEnabled == true
     return isWanted && automatic.condition?(context) ?? true

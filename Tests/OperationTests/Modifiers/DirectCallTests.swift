@@ -151,7 +151,6 @@ struct DirectCallTests {
     ]
     for query in outer.map({ $0.neverStale() }) {
       try await client.fetch(query)
-      try await client.fetch(query, restarting: true)
       #expect(!client.store(for: query).isStale)
     }
     client.invalidate(source)

@@ -96,8 +96,8 @@ final class StoreHub: Sendable {
 // MARK: - Dependencies
 
 extension StoreHub {
-  /// Notes that a run reads the request on a path. Returns the cycle that this would close. What a run without a
-  /// store reads, the run of the store reads whose request has called it.
+  /// Notes that a run reads the request on a path. Returns the cycle that this would close. A run
+  /// without a store reads for the run of a store whose request has called it.
   ///
   /// - Parameter version: The version of the value that the run has read. It is noted only if the run has noted
   ///   before that it reads the path.
