@@ -1,5 +1,3 @@
-import ReactiveStreams
-
 extension OperationClient {
   /// Runs a request in its store, and returns the result.
   ///
@@ -220,10 +218,7 @@ extension OperationClient {
     guard running == .all, !hub.isClosed else { return }
     for store in stores
     where store.store.kind != .mutation && store.subscriberCount == 0 && store.store.allowsRun {
-      // A request that calls this does not await the run.
-      CurrentWork.without {
-        _ = Task(executorPreference: clock.executor) { try? await store.store.ensure() }
-      }
+      Task.startUnawaited(on: clock.executor) { _ = try? await store.store.ensure() }
     }
   }
 

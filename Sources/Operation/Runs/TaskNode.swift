@@ -316,3 +316,13 @@ extension Task where Failure == Never {
     return Task(name: name, executorPreference: executor, priority: priority, operation: body)
   }
 }
+
+extension Task where Success == Void, Failure == Never {
+  /// Starts a task for runs that the current run, if there is one, does not await. It inherits all other
+  /// task-local values.
+  static func startUnawaited(
+    on executor: (any TaskExecutor)?, _ body: @escaping @Sendable @concurrent () async -> Void
+  ) {
+    CurrentWork.without { _ = make(on: executor, body) }
+  }
+}

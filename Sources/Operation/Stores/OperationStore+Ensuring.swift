@@ -1,4 +1,3 @@
-import ReactiveStreams
 import Synchronization
 
 /// The policy of `ensure` for a value that is out of date.
@@ -41,10 +40,7 @@ extension OperationStore {
         if known == nil, read({ $0.confirmedVersion }) != version { continue }
         if isUsable || policy == .revalidates {
           if !isUsable, !hub.isClosed {
-            // A request that calls this does not await the run.
-            CurrentWork.without {
-              _ = Task(executorPreference: context.executor) { try? await self.ensure(by: rules) }
-            }
+            Task.startUnawaited(on: context.executor) { _ = try? await self.ensure(by: rules) }
           }
           if hub.events.isObserved { send(.answeredFromCache, in: context) }
           return value

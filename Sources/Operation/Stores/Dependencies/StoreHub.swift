@@ -144,9 +144,7 @@ extension StoreHub {
       invalidate(because: .dependency, read: .at(readers)) { stores.forEach($0) }
     }
     if isWritten {
-      CurrentWork.without {
-        _ = Task(executorPreference: clock.executor, operation: invalidateReaders)
-      }
+      Task.startUnawaited(on: clock.executor, invalidateReaders)
     } else {
       invalidateReaders()
     }
