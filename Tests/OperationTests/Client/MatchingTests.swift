@@ -70,6 +70,19 @@ import Testing
       ])
   }
 
+  @Test("The stores of a change are found by their paths")
+  func changedStores() {
+    let log = Mutex<[OperationStoreChange]>([])
+    let subscription = client.subscribe { change in log.withLock { $0.append(change) } }
+    let store = list(1)
+    client.clearStores(matching: ["lists"])
+    subscription.cancel()
+    let changes = log.withLock { $0 }
+    #expect(changes.map { $0.storesAdded[store.path]?.path == store.path } == [true, false])
+    #expect(changes.map { $0.storesRemoved[store.path]?.path == store.path } == [false, true])
+    #expect(changes.first?.storesAdded[["lists", 2]] == nil)
+  }
+
   @Test("A store that was removed continues to work, and its path gets a new one")
   func cleared() async throws {
     let store = list(1)

@@ -38,6 +38,18 @@ import Testing
     #expect(log.values == ["q failed after 0.0 s: Refused(attempt: 1)"])
   }
 
+  @Test("Without a closure, the line is written to standard error")
+  func standardError() async throws {
+    let result = await #expect(
+      processExitsWith: .success, observing: [\.standardErrorContent]
+    ) {
+      let query = OpenQuery(script: Script()).logDuration("the query")
+      _ = try await query.run(in: .timed(by: ManualClock()))
+    }
+    let text = String(decoding: try #require(result?.standardErrorContent), as: UTF8.self)
+    #expect(text.split(separator: "\n").contains("the query succeeded after 0.0 s"))
+  }
+
   @Test("Below a retry each attempt is logged, and above it the whole run")
   func retry() async throws {
     _ = try await OpenQuery(script: Script(failures: 1)).logDuration("one") { log.append($0) }

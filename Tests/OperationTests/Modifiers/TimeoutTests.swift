@@ -241,6 +241,22 @@ import Testing
     #expect(errors.values == [Refused(attempt: 1), Refused(attempt: 2)])
   }
 
+  @Test("An error that a page yields before the timeout arrives")
+  func yieldedPageError() async throws {
+    let store = OperationClient(defaults: .testing, clock: clock).store(
+      for: Paginated<Int, Int>(path: ["pages"], initialPageId: 0, nextPageId: { _, _ in nil }) {
+        paging, _, continuation in
+        continuation.yield(error: Refused(attempt: paging.pageId))
+        return paging.pageId
+      }.timeout(after: .seconds(1)))
+    let errors = EventLog<Refused?>()
+    let page = try await store.fetchNextPage { event in
+      if case .yielded(.failure(let error), _) = event { errors.append(error as? Refused) }
+    }
+    #expect(page?.value == 0)
+    #expect(errors.values == [Refused(attempt: 0)])
+  }
+
   @Test("An attempt that has timed out yields nothing during the next one")
   func yieldOfEarlierAttempt() async throws {
     let (gate, last) = (AsyncGate(), AsyncGate())

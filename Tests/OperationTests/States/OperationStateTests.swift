@@ -101,4 +101,10 @@ private struct CounterQuery: QueryRequest, Hashable {
     #expect(Set(log.values.compactMap(\.1)) == [task.id])
     #expect(log.values.filter { $0.1 != nil }.count == 3)
   }
+  @Test("Pages are equal, and hash alike, if their identifiers and values are")
+  func pages() {
+    let pages = [(0, "a"), (0, "b"), (1, "a")].map { PaginatedPage(id: $0, value: $1) }
+    #expect(Set(pages + pages).count == 3)
+    #expect(Set(pages.map(\.hashValue)).count == 3)
+  }
 }
