@@ -241,20 +241,42 @@ import Testing
     #expect(errors.values == [Refused(attempt: 1), Refused(attempt: 2)])
   }
 
-  @Test("An error that a page yields before the timeout arrives")
-  func yieldedPageError() async throws {
-    let store = OperationClient(defaults: .testing, clock: clock).store(
-      for: Paginated<Int, Int>(path: ["pages"], initialPageId: 0, nextPageId: { _, _ in nil }) {
-        paging, _, continuation in
-        continuation.yield(error: Refused(attempt: paging.pageId))
-        return paging.pageId
-      }.timeout(after: .seconds(1)))
-    let errors = EventLog<Refused?>()
-    let page = try await store.fetchNextPage { event in
-      if case .yielded(.failure(let error), _) = event { errors.append(error as? Refused) }
+  @Test("What a typed page yields before the timeout arrives, with and without a store")
+  func yieldedPageErrors() async throws {
+    struct Pages: PaginatedRequest, Hashable {
+      let initialPageId = 0
+
+      func pageId(
+        after page: PaginatedPage<Int, Int>, using paging: PaginatedPaging<Int, Int>,
+        in context: OperationContext
+      ) -> Int? { nil }
+
+      func fetchPage(
+        using paging: PaginatedPaging<Int, Int>, in context: OperationContext,
+        with continuation: OperationContinuation<Int, Refused>
+      ) async throws(Refused) -> Int {
+        continuation.yield(error: Refused(attempt: 7))
+        continuation.yield(8)
+        return 9
+      }
     }
-    #expect(page?.value == 0)
-    #expect(errors.values == [Refused(attempt: 0)])
+    let log = EventLog<String>()
+    let request = Pages().timeout(after: .seconds(1))
+    let yielded = OperationContinuation<Pages.Value, any Error> { result in
+      log.append("\(result.map { $0.pages.map(\.value) })")
+    }
+    _ = try await request.run(in: context, with: yielded)
+    let store = OperationClient(defaults: .testing, clock: clock).store(for: request)
+    try await store.fetchNextPage { event in
+      if case .yielded(let result, _) = event {
+        log.append("\(result.map { $0.pages.map(\.value) })")
+      }
+    }
+    _ = try await request.fetchPage(
+      using: PaginatedPaging(pageId: 0), in: context,
+      with: OperationContinuation { log.append("\($0)") })
+    let error = "failure(OperationTests.Refused(attempt: 7))"
+    #expect(log.values == [error, "success([8])", error, "success([8])", error, "success(8)"])
   }
 
   @Test("An attempt that has timed out yields nothing during the next one")

@@ -104,6 +104,7 @@ private struct CounterQuery: QueryRequest, Hashable {
   @Test("Pages are equal, and hash alike, if their identifiers and values are")
   func pages() {
     let pages = [(0, "a"), (0, "b"), (1, "a")].map { PaginatedPage(id: $0, value: $1) }
+    #expect(pages[0] != pages[1])
     #expect(Set(pages + pages).count == 3)
     #expect(Set(pages.map(\.hashValue)).count == 3)
   }
