@@ -1,4 +1,5 @@
 import Operation
+import Synchronization
 
 /// The store that a wrapper is bound to, or the empty state of a wrapper without a store.
 enum Binding<State: OperationState>: Sendable {
@@ -33,7 +34,10 @@ enum Binding<State: OperationState>: Sendable {
     if new.state.hasLastingValue { return nil }
     let state = state
     let isSameStore = store != nil && store === new.store
-    return state.hasOwnValue && !isSameStore ? BoxedState(state) : previous
+    if isSameStore { return previous }
+    if state.hasOwnValue { return BoxedState(state) }
+    // Another object, because each store has to replace it by itself.
+    return previous.flatMap { $0.isReplaced ? nil : BoxedState($0.state) }
   }
 
   var state: State {
@@ -51,6 +55,7 @@ enum Binding<State: OperationState>: Sendable {
     switch self {
     case .store(let store, _, let previous):
       let (state, version, _) = store.versionedState
+      if let previous, !store.isChangedByCaller { _ = previous.kept(beside: state) }
       return (state.value(or: previous), previous == nil ? version : nil)
     case .unbacked(let state): return (state.currentValue, nil)
     }
@@ -76,7 +81,7 @@ enum Binding<State: OperationState>: Sendable {
       StateStream(store.updates(by: rules)).scan(
         BoxedState(previous.state, previous: previous)
       ) {
-        BoxedState($1, previous: $1.hasLastingValue ? nil : $0.previous)
+        BoxedState($1, previous: $0.previous?.kept(beside: $1))
       }.map(\.value)
     case .unbacked(let state): StateStream(.just(state.currentValue, ends: true))
     }
@@ -109,6 +114,9 @@ final class BoxedState<State: OperationState>: Sendable {
   let state: State
   /// What is displayed while the state has no value.
   let previous: BoxedState?
+  /// Whether the store that this state is displayed for has had a value, as a reader or a stream has found: the
+  /// wrapper may not have been subscribed to the store yet, or the stream may begin after it.
+  private let wasReplaced = Atomic(false)
 
   init(_ state: State, previous: BoxedState? = nil) {
     self.state = state
@@ -117,6 +125,15 @@ final class BoxedState<State: OperationState>: Sendable {
 
   /// The displayed value.
   var value: State.StateValue { state.value(or: previous) }
+
+  var isReplaced: Bool { wasReplaced.load(ordering: .acquiring) }
+
+  /// Returns this state, if it is still displayed while the store has no value. Once the store has had one, it does
+  /// not come back.
+  func kept(beside new: State) -> BoxedState? {
+    if new.hasLastingValue { wasReplaced.store(true, ordering: .releasing) }
+    return isReplaced ? nil : self
+  }
 
   /// Whether the displayed value is that of an earlier binding.
   var isPrevious: Bool { previous != nil && !state.hasOwnValue }

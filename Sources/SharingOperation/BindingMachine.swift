@@ -251,7 +251,7 @@ struct BindingMachine<State: OperationState>: DeliveryMachine {
   /// Takes a state that was delivered. Returns the change from each state that readers may have read.
   mutating func receive(_ new: State, epoch: Int) -> [StateChange<State>] {
     guard isCurrent(epoch) else { return [] }
-    let box = BoxedState(new, previous: binding.previous.flatMap { new.hasLastingValue ? nil : $0 })
+    let box = BoxedState(new, previous: binding.previous?.kept(beside: new))
     defer {
       phase = .following(box)
       // The changes retain it, to be released without the lock.

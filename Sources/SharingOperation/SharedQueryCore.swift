@@ -134,12 +134,15 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     by transition: (inout BindingMachine<StoredState>) -> BindingMachine<StoredState>.Rebinding
   ) {
     // Before readers can take the new binding.
-    let first = (version: binding.store?.lastVersion, state: binding.boxed)
+    let first = (count: binding.store?.transitionCount, state: binding.boxed)
     let (old, rebinding, wasReadAhead) = shell.commit {
       ($0.binding, transition(&$0), $0.takeReadAhead())
     }
-    let isSkipping = rebinding.replacement.map { follow($0, from: first) } ?? false
-    if isSkipping || wasReadAhead { notifyAllReaders() }
+    // A task that an observer starts does not work for the run whose request binds the wrapper.
+    CurrentWork.without {
+      let isSkipping = rebinding.replacement.map { follow($0, from: first) } ?? false
+      if isSkipping || wasReadAhead { notifyAllReaders() }
+    }
     withExtendedLifetime((old, rebinding)) {}
   }
 
@@ -148,7 +151,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
   /// - Parameter first: The state of the new binding before readers could take it.
   private func follow(
     _ replacement: BindingMachine<StoredState>.Replacement,
-    from first: (version: Int?, state: BoxedState<StoredState>)
+    from first: (count: Int?, state: BoxedState<StoredState>)
   ) -> Bool {
     // Read before the subscription ends, because its end can cancel a run.
     let last = replacement.replaced.boxed
@@ -157,7 +160,7 @@ final class SharedQueryCore<State: OperationState>: Sendable, Observable {
     shell.withLock { $0.addReadStates([last, first.state]) }
     let isSame = (replacement.replaced.store == nil) == (replacement.binding.store == nil)
     readers.withLock { [$0[.binding], isSame ? nil : $0[.backing]] }.forEach { $0.map(notify) }
-    if first.version != replacement.binding.store?.lastVersion {
+    if first.count != replacement.binding.store?.transitionCount {
       isSkipping = isSkipping || shell.withLock { $0.isReadWhileChanging }
     }
     follow(replacement.binding, epoch: replacement.epoch)
@@ -278,7 +281,10 @@ extension SharedQueryCore {
     registrar.access(self, keyPath: readers.keyPath)
   }
 
-  func notifyAllReaders() { for member in readers.withLock({ $0 }).values { notify(member) } }
+  func notifyAllReaders() {
+    // A task that an observer starts does not work for the run whose request releases the wrapper.
+    CurrentWork.without { for member in readers.withLock({ $0 }).values { notify(member) } }
+  }
 
   private func notify(_ member: MemberReaders<State>) {
     registrar.withMutation(of: self, keyPath: member.keyPath) {}

@@ -36,8 +36,8 @@ extension OperationStore {
     self.version.load(ordering: .acquiring) == version
   }
 
-  /// The version; -1 while not every thread reads the same state.
-  package var lastVersion: Int { version.load(ordering: .acquiring) }
+  /// The number of transitions, also while not every thread reads the same state.
+  package var transitionCount: Int { read { $0.edits.transitionCount } }
 
   /// The state, its version, and its newest optimistic edit.
   package var versionedState: (state: State, version: Int?, edit: OperationTaskID?) {
