@@ -75,6 +75,20 @@ struct BrowserTests {
     }
   }
 
+  @Test("A store with a very long path is a row") func deepPath() async throws {
+    try await onThread {
+      let program = try FakeProgram(TemporaryFolder())
+      let web = try WebChild(program)
+      let browser = try Browser()
+      try browser.open(web.address)
+      let path = (1...5_000).map(String.init)
+      let peer = try program.serveBlog([Blog.store(1, path, "Q"), Blog.store(2, ["a"], "Q")])
+      try browser.wait(until: "state.rows.length === 2")
+      try browser.wait(until: "state.rows.some((row) => row.label.endsWith('/4999/5000'))")
+      withExtendedLifetime(peer) {}
+    }
+  }
+
   @Test("Data of the program is displayed as text") func text() async throws {
     try await onThread {
       let program = try FakeProgram(TemporaryFolder())

@@ -12,6 +12,10 @@ struct InspectorSocket: Sendable {
   init(at path: String) throws(OperationInspectorError) {
     listener = try Self.newSocket(for: path)
     self.path = path
+    // One program at a time, until it listens: before that, another one would take its socket for an abandoned
+    // one, and two that replace the same one would replace each other's.
+    let folder = Self.lockedFolder(of: path)
+    defer { if let folder { flock(folder.number, LOCK_UN) } }
     if try !Self.bind(listener, to: path) {
       try Self.checkIsAbandoned(path)
       unlink(path)
@@ -23,6 +27,19 @@ struct InspectorSocket: Sendable {
     }
     file = [UInt64(status.st_dev), UInt64(status.st_ino)]
     guard listen(listener.number, 64) == 0 else { throw .system(path: path, code: errno) }
+  }
+
+  /// Returns the folder of a path, which no other inspector locks until it is unlocked. Returns `nil` if it cannot
+  /// be locked: an inspector has the lock for a moment only, so another program that keeps it is waited for no
+  /// longer than about 0.1 s.
+  private static func lockedFolder(of path: String) -> FileDescriptor? {
+    let name = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+    let folder = FileDescriptor(open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+    for _ in 0..<100 {
+      if flock(folder.number, LOCK_EX | LOCK_NB) == 0 { return folder }
+      usleep(1_000)
+    }
+    return nil
   }
 
   private static func newSocket(

@@ -54,7 +54,8 @@ extension OperationClient {
   ///   - path: The path of the socket. A socket of this user that no program serves is replaced. By
   ///     default it is a new one in `swift-operation` in the directory `XDG_RUNTIME_DIR` of the
   ///     environment, or, if that is not set, in a private directory below `TMPDIR` or `/tmp`.
-  ///     A variable that is no absolute path is not used.
+  ///     A variable that is no absolute path is not used. The socket at a relative path is removed at the
+  ///     end only if the program has not changed its directory since.
   ///   - name: The name of the client that `inspect` displays.
   ///   - readOnly: Whether commands that change something are refused; `false` by default.
   ///   - valueLimit: The length up to which a value is described, in bytes of UTF-8; 10,000 by default.

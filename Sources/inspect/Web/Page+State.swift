@@ -24,6 +24,9 @@ extension Page {
 
     const now = () => Date.now() / 1000 + state.offset;
     const nameOf = (store) => store.path.length ? store.path.join('/') : '(no path)';
+    // A tree is no deeper than it can be drawn: the last element has the rest.
+    const limited = (path) =>
+      path.length > 64 ? [...path.slice(0, 63), path.slice(63).join('/')] : path;
     const keyOf = (path) => path.join('\u0000');
     const counted = (count, noun) => count === 1 ? `1 ${noun}` : `${count} ${noun}s`;
 
@@ -114,7 +117,7 @@ extension Page {
       for (const store of kept) {
         const number = sortNumber(store);
         let node = root;
-        for (const element of [...store.path, null]) {
+        for (const element of [...limited(store.path), null]) {
           node.count += 1;
           node.number = Math.min(node.number, number);
           if (element === null) break;

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Synchronization
 import Testing
 
 @testable import Operation
@@ -56,19 +57,54 @@ import Testing
   }
 
   @Test("A socket that no program serves is replaced") func stale() async throws {
+    try leaveSocket(at: directory.socket)
+    let inspector = try client.serveInspector(at: directory.socket)
+    _ = try await InspectingPeer(at: inspector.path).line("hello")
+  }
+
+  @Test("Of two programs that replace one socket at the same time, one serves, and the other fails")
+  func replacement() throws {
+    for round in 0..<400 {
+      let path = directory.path + "/\(round)"
+      try leaveSocket(at: path)
+      let arrived = Atomic(0)
+      let served = EventLog<InspectorSocket?>()
+      let threads = try (0..<2).map { _ in
+        try PosixThread {
+          arrived.add(1, ordering: .relaxed)
+          while arrived.load(ordering: .relaxed) < 2 {}
+          served.append(try? InspectorSocket(at: path))
+        }
+      }
+      for thread in threads { thread.join() }
+      let sockets = served.values.compactMap { $0 }
+      try #require(sockets.count == 1, "round \(round)")
+      sockets[0].remove()
+    }
+  }
+
+  @Test("A folder that another program keeps locked does not stop a program from serving")
+  func lockedFolder() async throws {
+    let folder = FileDescriptor(open(directory.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+    #expect(flock(folder.number, LOCK_EX) == 0)
+    let inspector = try client.serveInspector(at: directory.socket)
+    _ = try await InspectingPeer(at: inspector.path).line("hello")
+    #expect(flock(folder.number, LOCK_UN) == 0)
+  }
+
+  /// Leaves a socket at a path, as a program that was killed does.
+  private func leaveSocket(at path: String) throws {
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(descriptor) }
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: directory.socket.utf8) }
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
     let result = withUnsafePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
       }
     }
     try #require(result == 0)
-    close(descriptor)
-    let inspector = try client.serveInspector(at: directory.socket)
-    _ = try await InspectingPeer(at: inspector.path).line("hello")
   }
 
   @Test("The name of a program in the path of a socket is short, and has no spaces") func name() {
