@@ -35,8 +35,7 @@ extension StatefulOperationRequest {
   ) -> Configured {
     settings(condition) {
       $0.automatic.isEnabled = true
-      $0.automatic.condition = condition.isSatisfied
-      $0.automatic.conditionTrigger = condition.trigger(evenIfFresh: false)
+      $0.automatic.condition = condition
     }
   }
 
@@ -64,24 +63,6 @@ extension StatefulOperationRequest {
           }
         }
       }
-    }
-  }
-}
-
-extension OperationRunSpecification {
-  /// Starts a run whenever the condition becomes satisfied, if the store is stale or `evenIfFresh` is `true`.
-  fileprivate func trigger(evenIfFresh: Bool) -> RerunTrigger {
-    { context, request in
-      let edge = ConditionEdge()
-      let check = { @Sendable in
-        edge.check({ isSatisfied(in: context) }) {
-          request.store?.rerun(by: request.rules, onlyIfStale: !evenIfFresh)
-        }
-      }
-      let subscription = subscribe(in: context, onChange: check)
-      // After the subscription, so that no change before it is taken for one after it.
-      check()
-      return subscription
     }
   }
 }

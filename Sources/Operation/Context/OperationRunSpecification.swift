@@ -46,4 +46,27 @@ extension OperationRunSpecification {
     await wait(
       until: { isSatisfied(in: context) }, changes: { subscribe(in: context, onChange: $0) })
   }
+
+  /// Starts a run whenever the condition becomes satisfied, if the store is stale or `evenIfFresh` is `true`.
+  func trigger(evenIfFresh: Bool) -> RerunTrigger {
+    { context, request in
+      // One thread at a time evaluates the condition, in the deliveries of this, and again after each change:
+      // so a result is never older than the one before it. The first result starts no run.
+      let turns = Broadcast<Never>()
+      let last = LastElement<Bool>()
+      let check = { @Sendable in
+        turns.afterDeliveries {
+          let isSatisfied = isSatisfied(in: context)
+          let wasUnsatisfied = last.value == false
+          last.set(isSatisfied)
+          guard isSatisfied, wasUnsatisfied else { return }
+          request.store?.rerun(by: request.rules, onlyIfStale: !evenIfFresh)
+        }
+      }
+      let subscription = subscribe(in: context, onChange: check)
+      // After the subscription, so that no change before it is taken for one after it.
+      check()
+      return subscription
+    }
+  }
 }

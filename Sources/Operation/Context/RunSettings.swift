@@ -57,10 +57,8 @@ struct AutomaticRunning: Sendable {
   /// Whether a stale store runs for its first subscriber; `nil` if neither a modifier nor a default
   /// set it: then only an invalidation runs an observed store.
   var isEnabled: Bool?
-  /// The condition of these runs; `nil` is always.
-  var condition: (@Sendable (OperationContext) -> Bool)?
-  /// What runs the request when the condition becomes satisfied.
-  var conditionTrigger: RerunTrigger?
+  /// The condition of these runs, which also starts one when it becomes satisfied; `nil` is always.
+  var condition: (any OperationRunSpecification)?
   /// The controllers of the store, in the order of the modifiers.
   var controllers: [ControllerAttachment] = []
   /// What else runs the request while it is observed, such as polling.

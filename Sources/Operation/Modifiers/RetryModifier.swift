@@ -68,30 +68,23 @@ extension OperationRequest {
           shouldRetry(error)
         else { throw error }
         let backoff = context.settings.values.retry.backoff(context.attempt.index)
-        context.noteRetry(
-          OperationRetry(
-            failedAttempts: context.attempt.index + 1, lastFailure: error,
-            nextAttemptAt: context.now().advanced(by: backoff)))
+        let retry = OperationRetry<any Error>(
+          failedAttempts: context.attempt.index + 1, lastFailure: error,
+          nextAttemptAt: context.now().advanced(by: backoff))
+        context.note(.retry(retry))
         let hasSlept = await context.operationClock.hasSlept(for: backoff)
         let mayRetry = if hasSlept { await context.mayRetry() } else { false }
         // Also if the task is cancelled: the run may continue, in a modifier around this one.
-        context.noteRetry(nil)
+        context.note(.retry(nil))
         if !mayRetry { throw cancellationFailure(as: Failure.self) ?? error }
         context.attempt.index += 1
-        context.hooks?.note(.attemptBegan(context.attempt.index))
+        context.note(.attemptBegan(context.attempt.index))
       }
     }
   }
 }
 
 extension OperationContext {
-  /// Notifies the store of a retry.
-  func noteRetry(_ retry: OperationRetry<any Error>?) {
-    if let runNode {
-      runNode.driver?.noteRetry(of: LaunchID(run: runNode.id, launch: launch), retry)
-    }
-  }
-
   /// Waits until there is a connection, if the retry needs one, and the condition of retries is satisfied.
   /// Returns `false` if the task was cancelled before.
   nonisolated(nonsending) fileprivate func mayRetry() async -> Bool {

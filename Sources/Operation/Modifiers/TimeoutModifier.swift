@@ -46,7 +46,7 @@ public struct TimeoutModifier<Base: OperationRequest>: OperationModifier, Equata
     work.cancel()
     timer.cancel()
     // The wait for a retry is over. The run may continue, in a modifier around this one.
-    if case .failure(is OperationTimeoutError) = result { context.noteRetry(nil) }
+    if case .failure(is OperationTimeoutError) = result { context.note(.retry(nil)) }
     return try result.get()
   }
 }

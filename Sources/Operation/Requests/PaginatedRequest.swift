@@ -90,19 +90,19 @@ extension PaginatedRequest {
     with continuation: OperationContinuation<Value, Failure>
   ) async throws(Failure) -> Value {
     let start = context.work as? PageStart<PageID, PageValue> ?? PageStart()
-    let (attempt, pages) =
-      start.progress?.begin(context.operationRetryIndex, isGivenUp: Task.isCancelled) ?? (0, [])
+    let (attempt, fetched) = start.begin(
+      context.operationRetryIndex, isGivenUp: Task.isCancelled)
     var walk = PageWalk<Self>(start)
     walk.findNewEnd(of: self, in: context)
-    for page in pages { walk.take(page) }
+    for page in fetched { walk.take(page) }
     while let id = walk.nextID(of: self, in: context) {
       if Task.isCancelled, !walk.fetched.isEmpty { try throwCancellation(as: Failure.self) }
       let page = try await fetchPage(id, on: walk, in: context, with: continuation)
       walk.take(page)
       // A cancelled attempt adds no page to those that a retry begins with.
-      if !Task.isCancelled { start.progress?.add(page, attempt: attempt) }
+      if !Task.isCancelled { start.add(page, attempt: attempt) }
     }
-    start.progress?.end(attempt: attempt)
+    start.end(attempt: attempt)
     return walk.result()
   }
 
@@ -118,8 +118,10 @@ extension PaginatedRequest {
       continuation.yield(
         with: result.map { walk.result(with: walk.page(id, $0, of: self, in: context)) })
     }
-    context.hooks?.note(.pageBegan("\(id)"))
-    defer { context.hooks?.note(.pageEnded("\(id)")) }
+    // A run that is cancelled meanwhile has no driver any more.
+    let driver = context.runNode?.driver
+    driver?.note(.pageBegan(id), in: context)
+    defer { driver?.note(.pageEnded(id), in: context) }
     let notify = pageNotifier(in: context)
     notify { .began(id, $0) }
     do throws(Failure) {

@@ -15,15 +15,15 @@ final class RunFacts: ContextRun {
     var launch = 0
     /// What the run is for, beyond the request: the arguments of a mutation, a kind of page run.
     var input: (any RunInput)?
-    /// What notifies the store of the run's progress.
-    var hooks: RunHooks?
+    /// The saved call that the run makes; `nil` for any other run.
+    var call: RunCall?
     /// What the attempts of the run share, of a type that only its kind of request knows.
     var work: (any AnyObject & Sendable)?
     /// The rules that the run has been started with; `nil` if they are those of its store.
     var rules: (any RunRules)?
     var cacheUse = CacheUse.none
-    /// Whether `deduplicated()` has no effect on this run, which has no store: an outer one deduplicates it,
-    /// or the run of a store depends on what it reads, and would not if it joined another one.
+    /// Whether `deduplicated()` has no effect on this run, which has no store: an outer one deduplicates it, or
+    /// it reads for the run of a store, which would not depend on what another run reads.
     var sharesNoRun = false
   }
 
@@ -57,7 +57,7 @@ extension OperationContext {
   var sharesNoRun: Bool { facts?.values.sharesNoRun ?? false }
 
   var input: (any RunInput)? { facts?.values.input }
-  var hooks: RunHooks? { facts?.values.hooks }
+  var call: RunCall? { facts?.values.call }
   var work: (any AnyObject & Sendable)? { facts?.values.work }
 
   /// Returns the context of a run that begins now, over `base`. Nothing of another run is left in it.

@@ -15,8 +15,8 @@ protocol TaskDriver: AnyObject, Sendable {
   var isAwaited: Bool { get }
   /// The run that a task of this driver waits for, because the runs of its scope are serialized.
   var serialRun: TaskNode? { get }
-  /// A run waits for a retry until a date, after a number of attempts, or, with `nil`, the attempt begins.
-  func noteRetry(of id: LaunchID, _ retry: OperationRetry<any Error>?)
+  /// A run has made a step, in its context.
+  func note(_ step: RunStep, in context: OperationContext)
   /// Performs an action now, or after the lock of the driver if the calling thread holds it.
   func performUnlocked(_ action: @escaping @Sendable () -> Void)
 }
@@ -27,7 +27,7 @@ extension TaskDriver {
   func cancel(_ id: OperationTaskID) {}
   var isAwaited: Bool { false }
   var serialRun: TaskNode? { nil }
-  func noteRetry(of id: LaunchID, _ retry: OperationRetry<any Error>?) {}
+  func note(_ step: RunStep, in context: OperationContext) {}
   func performUnlocked(_ action: @escaping @Sendable () -> Void) { action() }
 }
 

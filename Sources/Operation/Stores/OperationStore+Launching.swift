@@ -11,6 +11,7 @@ extension OperationStore {
     guard run.core.node.start() else {
       // It was cancelled since, and must not keep its place in the queue.
       if run.isQueued, let scope { hub.queues.remove(run.core.id, from: scope) }
+      end(run.ticket)
       return
     }
     begin(run)
@@ -27,11 +28,14 @@ extension OperationStore {
       machine.restart(core.id).map { (new: $0, old: core.node.restart(launch: $0.launch)) }
     }
     guard let ((box, launch), old) = restarted else { return false }
+    var context = box.configuration.context
+    context.changeFacts { $0.launch = launch }
     old.task?.cancel()
     var leftovers = hub.beginEnd()
     let replaced = LaunchID(run: core.id, launch: launch - 1)
     hub.end(replaced, of: ObjectIdentifier(self), at: path, isCancelled: true, &leftovers)
-    begin(AdmittedRun(core: core, box: box, mustLaunch: true, launch: launch))
+    let newBox = Machine.Box(box.configuration.with(context))
+    begin(AdmittedRun(core: core, box: newBox, mustLaunch: true, launch: launch))
     return true
   }
 
@@ -45,13 +49,12 @@ extension OperationStore {
     // A run that is launched again has kept its place in the queue.
     if let scope, launch == 0 { queue(run, in: scope, mustWait: !dependencies.isEmpty) }
     let name = run.box.configuration.name ?? types.taskName(in: run.context)
-    let ticket = launch == 0 ? ticket(of: run) : nil
+    let ticket = launch == 0 ? run.ticket ?? ticket(in: run.context) : nil
     run.core.node.attach(
       Task.make(name: name, on: run.context.executor, priority: priority) { [self] in
         if scope == nil, hub.outbox == nil {
           if !dependencies.isEmpty { await run.core.node.waitForDependencies(dependencies) }
-          let hooks = hooks(of: run, nil, isObserved: began != nil)
-          _ = await execute(run, hooks, began: began)
+          _ = await execute(run, nil, began: began)
         } else {
           await executeInTurn(run, ticket, after: dependencies, began: began)
         }
@@ -60,7 +63,7 @@ extension OperationStore {
 
   /// Executes a run after the runs that it depends on and those before it in its scope, and keeps the call
   /// in the outbox meanwhile, also while it waits.
-  // What most runs do not need is not inlined, here and below: its variables would be in the frames of
+  // What most runs do not need is not inlined: its variables would be in the frames of
   // all, which then need another allocation, and the benchmark fetch is over its limit. This function has to
   // stay short: with one more call the compiler does not specialise it, and runs in it cost four times as much.
   @inline(never)
@@ -68,11 +71,11 @@ extension OperationStore {
     _ run: AdmittedRun, _ ticket: Int?, after dependencies: [TaskDependency], began: Duration?
   ) async {
     let scope = settings.values.serialScope
-    let call = hub.outbox == nil ? nil : await call(of: run, ticket)
-    let hooks = hooks(of: run, call, isObserved: began != nil)
-    let isOver = await keeping(call, of: run) {
-      await waitForTurn(of: run, in: scope, after: dependencies, hooks)
-      return await execute(run, hooks, began: began)
+    let entry = hub.outbox == nil ? nil : await call(of: run, ticket)
+    let call = runCall(of: entry, for: run)
+    let isOver = await keeping(entry, of: run) {
+      await waitForTurn(of: run, in: scope, after: dependencies)
+      return await execute(run, call, began: began)
     }
     if let scope, isOver { hub.queues.remove(run.core.id, from: scope) }
   }
@@ -86,42 +89,19 @@ extension OperationStore {
 
   /// Waits for the runs that a run depends on, and then until it is the first of its queue.
   private func waitForTurn(
-    of run: AdmittedRun, in scope: SerialScope?, after dependencies: [TaskDependency],
-    _ hooks: RunHooks?
+    of run: AdmittedRun, in scope: SerialScope?, after dependencies: [TaskDependency]
   ) async {
     if !dependencies.isEmpty { await run.core.node.waitForDependencies(dependencies) }
     guard let scope else { return }
     if !dependencies.isEmpty { hub.queues.append(run.core.node, to: scope) }
     // A run that waits for a connection keeps its place in the queue, and the runs behind it wait, too.
-    _ = await mayAttempt(run, hooks)
+    _ = await run.context.mayAttempt(isRetry: false)
     await hub.queues.wait(for: run.core.id, in: scope) { run.core.progress.isEnded }
-  }
-
-  /// Returns what notifies the store of a run, if the run can be paused, is observed, or makes a saved call.
-  private func hooks(of run: AdmittedRun, _ call: OutboxEntry?, isObserved: Bool) -> RunHooks? {
-    let mustBeNoted = isObserved || call != nil
-    guard mustBeNoted || run.context.settings.values.networkMode != .always else { return nil }
-    return RunHooks(call: runCall(of: call, for: run)) { [weak self] step in
-      self?.note(step, of: run, call)
-    }
-  }
-
-  private func note(_ step: RunHooks.Step, of run: AdmittedRun, _ call: OutboxEntry?) {
-    if run.isReplaced { return }
-    let context = run.context
-    switch step {
-    case .paused(let isPaused): commit { $0.setPaused(isPaused, run.core.id, launch: run.launch) }
-    case .attemptBegan(let index):
-      if let call, index > 0 { hub.outbox?.noteAttempt(of: call) }
-      send(.attemptBegan(context.eventRun, index: index), in: context)
-    case .pageBegan(let page): send(.pageBegan(context.eventRun, page: page), in: context)
-    case .pageEnded(let page): send(.pageEnded(context.eventRun, page: page), in: context)
-    }
   }
 
   /// Calls the request, and commits its result. Returns whether the run is over: no launch has replaced
   /// this one.
-  private func execute(_ run: AdmittedRun, _ hooks: RunHooks?, began: Duration?) async -> Bool {
+  private func execute(_ run: AdmittedRun, _ call: RunCall?, began: Duration?) async -> Bool {
     if run.launch > 0, run.isReplaced { return false }
     // A run that was cancelled while it waited must not call its request any more. One that has to,
     // because its failure cannot be a cancellation, is cancelled there.
@@ -133,23 +113,24 @@ extension OperationStore {
       sendEnd(.cancelled, in: run.context, began: began)
       return true
     }
-    guard let output = await output(of: run, hooks) else { return false }
-    return finish(run, with: output, hooks, began: began)
+    guard let output = await output(of: run, call) else { return false }
+    return finish(run, with: output, call, began: began)
   }
 
   /// Returns the output of the request; `nil` if the launch was replaced before it was called.
-  private func output(of run: AdmittedRun, _ hooks: RunHooks?) async -> Machine.Output? {
+  private func output(of run: AdmittedRun, _ savedCall: RunCall?) async -> Machine.Output? {
     let (core, launch) = (run.core, run.launch)
     defer { core.node.endRequest(launch: launch) }
     // Where the failure cannot be a cancellation, the request is called, to return a result.
-    if !run.context.mayAttemptOffline(isRetry: false), await !mayAttempt(run, hooks),
+    if !run.context.mayAttemptOffline(isRetry: false),
+      await !run.context.mayAttempt(isRetry: false),
       let failure = cancellationFailure(as: Failure.self)
     {
       return .failure(failure)
     }
     // It may have waited for a connection.
     if launch > 0, run.isReplaced { return nil }
-    let (context, rules, failure) = beginCall(of: run, hooks)
+    let (context, rules, failure) = beginCall(of: run, savedCall)
     if let failure { return .failure(failure) }
     // Not with `??`, to which closures are passed in another form.
     let call = if let rules { rules.call } else { request }
@@ -157,22 +138,13 @@ extension OperationStore {
     return await CurrentWork.$value.withValue(core.node) { await call(context, continuation) }
   }
 
-  /// Waits until a run may call its request. Returns `false` if it was cancelled before.
-  @inline(never)
-  private func mayAttempt(_ run: AdmittedRun, _ hooks: RunHooks?) async -> Bool {
-    var context = run.context
-    context.changeFacts { $0.hooks = hooks }
-    return await context.mayAttempt(isRetry: false)
-  }
-
   /// Returns the context that the request is called with, and the rules of the run, which are removed from that
   /// context; or the failure of a run that must not call the request any more.
   private func beginCall(
-    of run: AdmittedRun, _ hooks: RunHooks?
+    of run: AdmittedRun, _ call: RunCall?
   ) -> (context: OperationContext, rules: RequestRules<State>?, failure: Failure?) {
     var context = run.context
-    if let hooks { context.changeFacts { $0.hooks = hooks } }
-    if run.launch > 0 { context.changeFacts { $0.launch = run.launch } }
+    if let call { context.changeFacts { $0.call = call } }
     // A run does not begin with what exclusive access has made of the state: it waits for the end.
     let (isPresent, mustBegin) = commit(as: .silent) { $0.willRun(run.core.id, in: &context) }
     // A run that has waited finds the edits that were settled meanwhile, and may find no pages any more.
@@ -192,7 +164,7 @@ extension OperationStore {
 
   /// Ends a run. Returns whether it is over: no launch has replaced this one.
   private func finish(
-    _ run: AdmittedRun, with output: Machine.Output, _ hooks: RunHooks?, began: Duration?
+    _ run: AdmittedRun, with output: Machine.Output, _ call: RunCall?, began: Duration?
   ) -> Bool {
     let core = run.core
     var output = output
@@ -200,7 +172,7 @@ extension OperationStore {
     var record: Machine.Runs.Record?
     var leftovers = hub.beginEnd()
     // A flush that finds no run any more waits until the call is removed.
-    let ticket = hooks?.call == nil ? nil : hub.outbox?.nextTicket()
+    let ticket = call == nil ? nil : hub.outbox?.nextTicket()
     defer { if let ticket { hub.outbox?.end(ticket: ticket) } }
     let end = commit { machine in
       let isReplaced = machine.isReplaced(core.id, launch: run.launch)
@@ -224,7 +196,7 @@ extension OperationStore {
     // Before awaiters continue.
     if mustNotifyReaders { hub.invalidateOutdatedReaders(of: path, isWritten: false) }
     if mustFollow { startPlannedRun() }
-    if isCounted { hooks?.call?.didEnd(output.failure) }
+    if isCounted { call?.didEnd(output.failure) }
     core.end(with: output)
     // Not as a pair, which copies both: the benchmark fetch would be further over its limit.
     extendLifetime(record)
@@ -300,14 +272,25 @@ extension OperationStore: TaskDriver {
     return true
   }
 
-  func noteRetry(of id: LaunchID, _ retry: OperationRetry<any Error>?) {
-    guard let retry else { return commit { $0.setRetry(nil, id.run, launch: id.launch) } }
-    // A retry below a modifier that changes the type of the failure.
-    guard let failure = retry.lastFailure as? State.Failure else { return }
-    let own = OperationRetry(
-      failedAttempts: retry.failedAttempts, lastFailure: failure,
-      nextAttemptAt: retry.nextAttemptAt)
-    commit { $0.setRetry(own, id.run, launch: id.launch) }
+  func note(_ step: RunStep, in context: OperationContext) {
+    let launch = context.launch
+    guard let node = context.runNode, !node.isReplaced(launch: launch) else { return }
+    switch step {
+    case .paused(let isPaused): commit { $0.setPaused(isPaused, node.id, launch: launch) }
+    case .retry(nil): commit { $0.setRetry(nil, node.id, launch: launch) }
+    case .retry(let retry?):
+      // A retry below a modifier that changes the type of the failure.
+      guard let failure = retry.lastFailure as? State.Failure else { return }
+      let own = OperationRetry(
+        failedAttempts: retry.failedAttempts, lastFailure: failure,
+        nextAttemptAt: retry.nextAttemptAt)
+      commit { $0.setRetry(own, node.id, launch: launch) }
+    case .attemptBegan(let index):
+      context.call?.attemptBegan()
+      send(.attemptBegan(context.eventRun, index: index), in: context)
+    case .pageBegan(let page): send(.pageBegan(context.eventRun, page: "\(page)"), in: context)
+    case .pageEnded(let page): send(.pageEnded(context.eventRun, page: "\(page)"), in: context)
+    }
   }
 
   func releaseLease(on id: OperationTaskID) {

@@ -238,7 +238,7 @@ extension OperationStore {
     // A first subscriber requests a run only where automatic runs are enabled.
     let isFollowing = cause == .invalidation || cause == .dependency
     let isWanted = !isFollowing || State.kind != .mutation || automatic.isEnabled == true
-    return isWanted && automatic.condition?(context) ?? true
+    return isWanted && automatic.condition?.isSatisfied(in: context) ?? true
   }
 
   /// Starts a run after an invalidation, by the rules of the first observers that want one.
@@ -275,16 +275,20 @@ extension OperationStore {
     let scope = new.lease == .handle ? nil : settings.values.serialScope
     // Before the run is in the state: a caller that sees it there is queued after it.
     if let scope { hub.queues.append(new.core.node, to: scope) }
+    // The same holds for its place among saved calls, and a flush waits for a call that is in the state.
+    let ticket = new.lease == .handle ? nil : ticket(in: new.context)
     while true {
       switch commit({ [verdict] in $0.admit(new, verdict: verdict) }) {
       case .refused:
         if let scope { hub.queues.remove(new.core.id, from: scope) }
+        end(ticket)
         return nil
       case .compare(let candidates):
         verdict = settings.values.deduplication.verdict(on: new.context, among: candidates)
       case .admitted(var run):
         run.isQueued = scope != nil && run.core == new.core
         if let scope, !run.isQueued { hub.queues.remove(new.core.id, from: scope) }
+        if run.core == new.core { run.ticket = ticket } else { end(ticket) }
         return run
       }
     }

@@ -49,7 +49,9 @@ extension OperationStore {
     notifyControllers()
     let automatic = setting(by: rules) { $0.automatic }
     var triggers = automatic.triggers
-    if let trigger = automatic.conditionTrigger { triggers.append(trigger) }
+    if let condition = automatic.condition {
+      triggers.append(condition.trigger(evenIfFresh: false))
+    }
     let begun = triggers.isEmpty ? nil : OneShot<Bool>()
     defer { begun?.finish(true) }
     if let begun {

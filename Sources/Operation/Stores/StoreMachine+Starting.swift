@@ -35,6 +35,8 @@ extension StoreMachine {
     let mustLaunch: Bool
     /// Whether the run has its place in the queue of its scope.
     var isQueued = false
+    /// The place of the call among those of the outbox; `nil` if it has none yet, or is not saved.
+    var ticket: Int?
     /// The number of restarts before this launch of the run.
     var launch = 0
 

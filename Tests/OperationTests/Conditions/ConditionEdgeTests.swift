@@ -41,37 +41,34 @@ private final class FallingCondition: OperationRunSpecification {
     subscription.cancel()
   }
 
-  @Test("The first result is no edge, and each rise is an edge") func rises() {
-    var machine = ConditionEdgeMachine()
-    for (result, isEdge) in [(true, false), (true, false), (false, false), (true, true)] {
-      let mayEvaluate = machine.begin()
-      #expect(mayEvaluate)
-      let end = machine.end(result)
-      #expect(end == (isEdge, false))
-    }
+  @Test("After a change during an evaluation, the same thread evaluates the condition again")
+  func changeDuringEvaluation() async {
+    let condition = ChangingCondition()
+    let script = Script()
+    let client = OperationClient(
+      defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false))
+    let store = client.store(
+      for: OpenQuery(script: script).rerunOnChange(of: condition, evenIfFresh: true))
+    let subscription = store.subscribe { _ in }
+    // The first result, and those of the changes during the evaluations.
+    #expect(condition.results.withLock { $0 }.isEmpty)
+    await script.contexts.wait(for: 1)
+    subscription.cancel()
+  }
+}
+
+/// A condition that changes while it is evaluated: it is not satisfied, then it is, and then it is not again.
+private final class ChangingCondition: OperationRunSpecification {
+  let results = Mutex([false, true, false])
+  private let changes = Broadcast<Void>()
+
+  func isSatisfied(in context: OperationContext) -> Bool {
+    let (result, isLast) = results.withLock { ($0.removeFirst(), $0.isEmpty) }
+    if !isLast { changes.send(()) }
+    return result
   }
 
-  @Test("After a change during an evaluation, the same thread evaluates the condition again")
-  func changeDuringEvaluation() {
-    var machine = ConditionEdgeMachine()
-    let edge = ConditionEdge()
-    var (results, edges) = ([false, true, false, true], 0)
-    edge.check({ false }, onEdge: {})
-    edge.check(
-      {
-        // Another thread is notified that the condition may have changed.
-        if results.count > 1 {
-          edge.check(
-            {
-              Issue.record("evaluated twice"); return true
-            }, onEdge: {})
-        }
-        return results.removeFirst()
-      }, onEdge: { edges += 1 })
-    #expect(results.isEmpty && edges == 2)
-    let mayEvaluate = [machine.begin(), machine.begin()]
-    #expect(mayEvaluate == [true, false])
-    let ends = [machine.end(false), machine.end(true)]
-    #expect(ends[0] == (false, true) && ends[1] == (true, false))
-  }
+  func subscribe(
+    in context: OperationContext, onChange: @escaping @Sendable () -> Void
+  ) -> OperationSubscription { changes.subscribe { onChange() } }
 }

@@ -87,7 +87,7 @@ import Testing
   }
 
   private final class Attempts {
-    let progress = PageProgress<Int, Int>()
+    let progress = PageStart<Int, Int>()
     var attempt = 0
     var retry = 0
     var pages: [Int] = []
@@ -115,14 +115,14 @@ import Testing
         progress.add(PaginatedPage(id: next, value: 0), attempt: number)
         if step == .add { pages.append(next) }
       }
-      let present = progress.begin(isGivenUp: true).pages.map(\.id)
+      let present = progress.begin(isGivenUp: true).fetched.map(\.id)
       try mustHold(present == pages, "only the current attempt adds")
       return true
     }
   }
 
   @Test("Only the current attempt adds pages for the next one") func pageProgress() {
-    exhaust("PageProgress", events: ProgressStep.allCases, length: 6, making: { Attempts() }) {
+    exhaust("PageStart", events: ProgressStep.allCases, length: 6, making: { Attempts() }) {
       attempts, step in try attempts.take(step)
     }
   }

@@ -115,13 +115,13 @@ import Testing
 
   @Test("Progress keeps the pages of the current attempt, and none of an abandoned one")
   func progress() {
-    let progress = PageProgress<Int, String>()
+    let progress = PageStart<Int, String>()
     let first = progress.begin()
-    #expect(first.pages.isEmpty)
+    #expect(first.fetched.isEmpty)
     progress.add(Page(id: 1, value: ""), attempt: first.attempt)
     let second = progress.begin()
-    #expect(second.pages.map(\.id) == [1])
+    #expect(second.fetched.map(\.id) == [1])
     progress.add(Page(id: 2, value: ""), attempt: first.attempt)
-    #expect(progress.begin().pages.map(\.id) == [1])
+    #expect(progress.begin().fetched.map(\.id) == [1])
   }
 }

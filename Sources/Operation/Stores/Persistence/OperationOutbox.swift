@@ -78,7 +78,10 @@ public final class OperationOutbox: Sendable {
 
   /// Makes a waiting or failed call again, if its mutation is registered.
   ///
-  /// - Returns: Whether this makes the call: `false` if it runs already, too.
+  /// A call whose arguments cannot be decoded is reported, and waits again. So does one that is made after the
+  /// client was shut down, without a report.
+  ///
+  /// - Returns: Whether this takes the call up: `false` if it runs already, too.
   @discardableResult
   public func retry(_ id: OutboxCall.ID) -> Bool {
     guard let call = shell.withLock({ $0.pendingCall(id) }), let registration = call.registration
@@ -161,7 +164,8 @@ extension OperationOutbox {
   ) -> (@Sendable () -> Void)? {
     // It remains known until its removal is noted, or a reading of the storage would list it again.
     guard change(entry, { $0.end(entry, by: run) }) else { return nil }
-    return shell.withLock { $0.drop(entry) }
+    let dropped = shell.withLock { $0.drop(entry) }
+    return withExtendedLifetime(dropped) { dropped?.cancel }
   }
 
   /// The run of a resumed call has failed, or the call waits again because the client is shut down.

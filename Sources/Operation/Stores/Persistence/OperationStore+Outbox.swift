@@ -3,13 +3,15 @@ import FoundationEssentials
 /// How the calls of a persisted mutation are kept in the outbox of the client while they run.
 extension OperationStore {
   /// The place of a new call among those of the outbox; `nil` if the call is not saved.
-  func ticket(of run: AdmittedRun) -> Int? {
-    let context = run.context
+  func ticket(in context: OperationContext) -> Int? {
     guard let outbox = hub.outbox, State.kind == .mutation,
       context.settings.values.persistence != nil, context.input?.savedCall == nil
     else { return nil }
     return outbox.nextTicket()
   }
+
+  /// Ends the ticket of a call that is not made.
+  func end(_ ticket: Int?) { if let ticket { hub.outbox?.end(ticket: ticket) } }
 
   /// Returns the call of a run in the outbox, when it is in the storage; `nil` if it is not saved.
   func call(of run: AdmittedRun, _ ticket: Int?) async -> OutboxEntry? {
@@ -97,7 +99,9 @@ extension OperationStore {
   func runCall(of entry: OutboxEntry?, for run: AdmittedRun) -> RunCall? {
     guard let entry, let outbox = hub.outbox, let call = outbox.call(of: entry) else { return nil }
     let (isResumed, id) = (run.context.input?.savedCall != nil, run.core.id)
-    return RunCall(id: call.id, earlierAttempts: call.attempts - 1) { failure in
+    return RunCall(id: call.id, earlierAttempts: call.attempts - 1) {
+      outbox.noteAttempt(of: entry)
+    } didEnd: { failure in
       if isResumed, let failure {
         outbox.suspend(entry, as: .failed("\(failure)"), by: id)
       } else {

@@ -4,7 +4,8 @@ public import FoundationEssentials
 public struct OutboxCall: Sendable, Hashable, Identifiable {
   /// What happens with a call.
   public enum Status: Sendable, Hashable {
-    /// The call was made by an earlier program and is not resumed yet, or a shutdown has cut it off.
+    /// The call was made by an earlier program and is not resumed yet, its arguments could not be
+    /// decoded, or a shutdown has cut it off.
     case waiting
     /// The call runs, or waits for others or for a connection.
     case running

@@ -153,9 +153,12 @@ struct OutboxMachine: DeliveryMachine {
     return true
   }
 
-  /// Removes a call that has ended. Returns what cancels its run.
-  mutating func drop(_ entry: OutboxEntry) -> (@Sendable () -> Void)? {
-    ended.removeValue(forKey: entry)?.run?.cancel
+  /// Removes a call that has ended. Returns what cancels its run, and the call, which is released without the
+  /// lock: bytes can have a deallocator of the user.
+  mutating func drop(
+    _ entry: OutboxEntry
+  ) -> (cancel: (@Sendable () -> Void)?, call: OutboxCall)? {
+    ended.removeValue(forKey: entry).map { ($0.run?.cancel, $0.call) }
   }
 
   /// A resumed call whose run was never begun waits again, unless it was resumed once more.

@@ -30,8 +30,8 @@ struct StorageWriterMachine: Sendable {
     let changes: Changes
     /// The number of changes before the batch.
     let changeCount: Int
-    /// The timers, which a flush may have overtaken. They end with the batch: each retains the storage, and its
-    /// lock file.
+    /// The timers that the batch has made needless. They are released with it: each retains the storage, and
+    /// its lock file.
     let timers: [OperationSubscription]
     /// Whether the batch before it has failed. Then its entries are removed and saved one by one: one that
     /// the storage refuses must keep no other from that.
