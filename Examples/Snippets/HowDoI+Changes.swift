@@ -184,6 +184,7 @@ struct AccountModel {
 
 // snippet: log out, and show nothing of this user to the next one
 func logOut(of client: OperationClient) {
+  for call in client.outbox.calls { client.outbox.discard(call.id) }
   client.reset(matching: [])
   client.invalidate(matching: [])
 }

@@ -7,7 +7,8 @@ extension OperationContext {
   ///
   /// From now on an invalidation of the other request invalidates the calling one as well. A request
   /// has the dependencies of its last successful run and of those that have failed since. In a context
-  /// without a client, the other request runs without a store, and there is no dependency.
+  /// without a client, the other request runs without a store, and there is no dependency. A store that was made
+  /// without a client has none either.
   ///
   /// ```swift
   /// func fetch(

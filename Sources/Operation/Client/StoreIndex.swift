@@ -97,7 +97,11 @@ struct StoreIndex: DeliveryMachine {
   /// Returns the first store on a path.
   func store(at path: OperationPath) -> OpaqueOperationStore? {
     guard let entry = entries[path] else { return nil }
-    return entry.first.store ?? entry.others.lazy.compactMap(\.store).first
+    if let store = entry.first.store { return store }
+    // Each reference is read once: an evicted store may be released at any time, and what a lazy collection reads
+    // and drops would be released here, under the lock.
+    for other in entry.others { if let store = other.store { return store } }
+    return nil
   }
 
   func hasStore(at path: OperationPath) -> Bool { entries.contains(path) }

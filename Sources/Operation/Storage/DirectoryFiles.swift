@@ -56,12 +56,12 @@ struct DirectoryFiles: StorageFiles {
     guard fstat(descriptor.number, &status) == 0 else { throw Self.unusable(directory) }
     if status.st_uid != geteuid() { throw Self.unusable(directory, "it belongs to another user") }
     if status.st_mode & 0o077 == 0 { return }
-    // A directory that others use for something else does not become private by accident.
-    let names = try names()
-    guard names.isEmpty || names.contains(Self.lockName) else {
+    // A directory that others use for something else does not become private by accident. Other programs have
+    // lock files of that name, too.
+    guard try names().allSatisfy({ $0 == Self.lockName || StoredFiles.isOwn($0) }) else {
       throw Self.unusable(
         directory,
-        "others can access it, and it contains files; use a directory of its own (mode 0700)")
+        "others can access it, and it contains other files; use a directory of its own (mode 0700)")
     }
     guard fchmod(descriptor.number, 0o700) == 0 else { throw Self.unusable(directory) }
   }

@@ -35,7 +35,8 @@ public final class FileStorage: OperationStorage {
   /// - Throws: ``StorageError/unusable(directory:reason:)`` for a directory that is a file, that belongs to
   ///   another user, or that contains other files and that others can access;
   ///   ``StorageError/inUse(directory:)`` if another storage writes there, also one of this process that its
-  ///   client or a store still retains.
+  ///   client or a store still retains; ``StorageError/system(call:file:code:)`` if a temporary file of an
+  ///   earlier program cannot be removed.
   public convenience init(
     directory: String, access: Access = .readWrite
   ) throws(StorageError) {

@@ -71,14 +71,12 @@ extension OperationStorage {
   nonisolated(nonsending) func readableKeys(
     withPrefix prefix: String, reporting loss: String
   ) async throws -> [String] {
-    var last: StorageError?
+    var known: Set<StorageError> = []
     while true {
       do { return try await keys(withPrefix: prefix) } catch {
-        // The same again: the storage has not moved it aside.
-        guard let error = error as? StorageError, error.isAboutEntry, error != last else {
-          throw error
-        }
-        last = error
+        // One of them again: the storage has not moved it aside.
+        guard let error = error as? StorageError, error.isAboutEntry, known.insert(error).inserted
+        else { throw error }
         OperationIssue.report(.unreadableEntry, "\(loss): \(error)")
       }
     }

@@ -43,6 +43,11 @@ struct StoredFiles: Sendable {
     return "\(readable(key).prefix(longestName))-\(hash)\(suffix)"
   }
 
+  /// Whether a file has the name of one of a storage.
+  static func isOwn(_ name: String) -> Bool {
+    name.hasSuffix(suffix) || name.hasSuffix(temporarySuffix) || name.contains("\(suffix).aside-")
+  }
+
   private static func readable(_ key: String) -> String {
     String(
       key.unicodeScalars.map { scalar in

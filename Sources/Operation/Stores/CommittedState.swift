@@ -11,9 +11,9 @@ struct CommittedState<State: OperationState>: Sendable {
   /// - *empty*: the state is that of the last final result.
   /// - Otherwise there is an entry for the last value of each run that yielded, and one for its failure since
   ///   then, in the order of the yields. Each stores the state before it, which a cancellation of the run
-  ///   restores. Two runs of pages are for pages side by side, and neither is undone with the other. A failure
-  ///   that was set after a yield, or with which a run of a query has ended, has an entry, too, which is never
-  ///   undone. There is at most one of these. A ``CallState`` determines itself what is displayed: there is no
+  ///   restores. Two runs of pages are for pages side by side, and neither is undone with the other. One
+  ///   further entry may stand for a failure that is never undone: one that was set after a yield, or with which a
+  ///   run of a query has ended. A ``CallState`` determines itself what is displayed: there is no
   ///   entry for a failure that is set, and none for what a later call covers.
   private(set) var yields: [YieldedResult<State>] = []
   /// The number of final results, writes and resets.
@@ -199,5 +199,5 @@ struct ReplacedValues<State: OperationState>: Sendable {
   mutating func append(_ value: some Sendable) { others.append(value) }
 }
 
-/// The number of states in the process.
+/// The number of states in the process. It makes the change counts of each of them differ from all others.
 private let storeCount = Atomic(0)

@@ -293,6 +293,27 @@ struct FileStorageTests {
     #expect(directory.names.isEmpty)
   }
 
+  @Test("A directory that others can access becomes private if all its files are of a storage")
+  func sharedDirectory() throws {
+    mkdir(directory.path, 0o700)
+    chmod(directory.path, 0o755)
+    let create = { (name: String) in
+      let path = directory.path + "/" + name
+      #expect(FileManager.default.createFile(atPath: path, contents: nil))
+    }
+    // Other programs have lock files of that name, too.
+    for name in ["lock", "status"] { create(name) }
+    let error = #expect(throws: StorageError.self) {
+      _ = try FileStorage(directory: directory.path)
+    }
+    if case .unusable? = error {} else { Issue.record("\(String(describing: error))") }
+    #expect(directory.mode(of: directory.path) == 0o755)
+    unlink(directory.path + "/status")
+    for name in ["a-1.entry", "b-1.entry-new", "c-1.entry.aside-2"] { create(name) }
+    _ = try FileStorage(directory: directory.path)
+    #expect(directory.mode(of: directory.path) == 0o700)
+  }
+
   @Test("A relative path is one in the present directory, and a URL is its path")
   func otherForms() async throws {
     let relative = ".build/swift-operation-\(UUID().uuidString)"

@@ -158,4 +158,24 @@ struct RefusingStorageTests {
     try await client.flush()
     #expect(storage.entries.keys.sorted() == ["values/posts2", "values/posts2/1"])
   }
+
+  @Test("A listing ends if a storage reports unreadable entries in turn, and moves none aside")
+  func stubborn() async {
+    let listings = EventLog<Void>()
+    var storage = PickyStorage(base: storage)
+    storage.beforeListing = {
+      let count = listings.append(())
+      // One that does not end would keep the test for ever.
+      if count > 9 { return }
+      throw StorageError.damaged(key: "\(count % 2)", file: "file", reason: "torn")
+    }
+    let client = OperationClient(defaults: .testing, storage: storage)
+    let (reports, _) = await issues {
+      await #expect(throws: StorageError.damaged(key: "1", file: "file", reason: "torn")) {
+        try await client.outbox.load()
+      }
+    }
+    #expect(reports.map(\.kind) == [.unreadableEntry, .unreadableEntry])
+    #expect(listings.count == 3)
+  }
 }

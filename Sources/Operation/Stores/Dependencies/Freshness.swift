@@ -47,8 +47,8 @@ struct Freshness: Sendable {
 
   mutating func reset() { isInvalidated = false }
 
-  /// A value is restored that was invalidated before any run of this store, so each run of the whole value answers
-  /// that.
+  /// The saved value was invalidated before it was restored. The count stays, so that any run of the whole value
+  /// makes it fresh.
   mutating func restoreInvalidated() { isInvalidated = true }
 
   mutating func takeFollowUp() -> [TaskDependency] { exchange(&followUpDependencies, with: []) }

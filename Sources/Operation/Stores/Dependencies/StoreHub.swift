@@ -166,8 +166,8 @@ extension StoreHub {
   /// Ends a launch of a run in the graph. It may be called under the lock of the store.
   ///
   /// A run that ends after its store was removed from the client leaves edges only while another request
-  /// reads the path. If another store is on the path now, it removes none, and adds its own to those of that
-  /// store: a request that has awaited the run keeps its value.
+  /// reads the path. If another store is on the path now, its edges are added to those of that store, and none
+  /// are removed: a request that has awaited the run keeps its value.
   func end(
     _ run: LaunchID, of store: ObjectIdentifier, at path: OperationPath, isCancelled: Bool,
     isPart: Bool = false, _ leftovers: inout Leftovers?
