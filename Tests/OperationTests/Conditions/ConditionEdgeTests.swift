@@ -25,7 +25,7 @@ private final class FallingCondition: OperationRunSpecification {
   }
 }
 
-@Suite struct ConditionEdgeTests {
+@Suite(.timeLimit(.minutes(5))) struct ConditionEdgeTests {
   @Test("A condition that falls while it is subscribed to starts a run when it rises")
   func fallsBefore() async throws {
     let script = Script()
@@ -41,9 +41,23 @@ private final class FallingCondition: OperationRunSpecification {
     subscription.cancel()
   }
 
+  @Test("A condition that is satisfied at first, and stays so, starts no run")
+  func staysSatisfied() {
+    let condition = ChangingCondition([true, true])
+    let script = Script()
+    let client = OperationClient(
+      defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false))
+    let store = client.store(
+      for: OpenQuery(script: script).rerunOnChange(of: condition, evenIfFresh: true))
+    let subscription = store.subscribe { _ in }
+    #expect(condition.results.withLock { $0 }.isEmpty)
+    #expect(store.activeTasks.isEmpty && script.attempts == 0)
+    subscription.cancel()
+  }
+
   @Test("After a change during an evaluation, the same thread evaluates the condition again")
   func changeDuringEvaluation() async {
-    let condition = ChangingCondition()
+    let condition = ChangingCondition([false, true, false])
     let script = Script()
     let client = OperationClient(
       defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false))
@@ -57,10 +71,12 @@ private final class FallingCondition: OperationRunSpecification {
   }
 }
 
-/// A condition that changes while it is evaluated: it is not satisfied, then it is, and then it is not again.
+/// A condition that changes while it is evaluated, but for the last time.
 private final class ChangingCondition: OperationRunSpecification {
-  let results = Mutex([false, true, false])
+  let results: Mutex<[Bool]>
   private let changes = Broadcast<Void>()
+
+  init(_ results: [Bool]) { self.results = Mutex(results) }
 
   func isSatisfied(in context: OperationContext) -> Bool {
     let (result, isLast) = results.withLock { ($0.removeFirst(), $0.isEmpty) }

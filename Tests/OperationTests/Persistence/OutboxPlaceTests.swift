@@ -69,13 +69,14 @@ import Testing
     let client = outboxProgram(storage)
     let counts = EventLog<Int>()
     let coding = StorageCoding<String> { [outbox = client.outbox] title in
-      let bytes = UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1)
-      bytes.storeBytes(of: UInt8(title.utf8.count), as: UInt8.self)
+      // A few bytes would be copied.
+      let bytes = UnsafeMutableRawPointer.allocate(byteCount: 64, alignment: 1)
+      bytes.initializeMemory(as: UInt8.self, repeating: UInt8(title.utf8.count), count: 64)
       let deallocator = Data.Deallocator.custom { bytes, _ in
         counts.append(outbox.calls.count)
         bytes.deallocate()
       }
-      return Data(bytesNoCopy: bytes, count: 1, deallocator: deallocator)
+      return Data(bytesNoCopy: bytes, count: 64, deallocator: deallocator)
     } decode: { bytes in
       String(repeating: "a", count: Int(bytes.first ?? 0))
     }
