@@ -17,10 +17,13 @@ enum Binding<State: OperationState>: Sendable {
   /// The rules of the request; `nil` if they are those of the store.
   var rules: RequestRules<State>? { if case .store(_, let rules, _) = self { rules } else { nil } }
 
-  /// What is displayed while the store has no value.
+  /// What is displayed while the store has no value. It may have been replaced already.
   var previous: BoxedState<State>? {
     if case .store(_, _, let previous) = self { previous } else { nil }
   }
+
+  /// What is displayed while the store has no value; `nil` if the store has had one.
+  var displayedPrevious: BoxedState<State>? { previous.flatMap { $0.isReplaced ? nil : $0 } }
 
   /// Returns the binding with another state to display while the store has no value.
   func displaying(_ previous: BoxedState<State>?) -> Binding {
@@ -34,10 +37,10 @@ enum Binding<State: OperationState>: Sendable {
     if new.state.hasLastingValue { return nil }
     let state = state
     let isSameStore = store != nil && store === new.store
-    if isSameStore { return previous }
+    if isSameStore { return displayedPrevious }
     if state.hasOwnValue { return BoxedState(state) }
     // Another object, because each store has to replace it by itself.
-    return previous.flatMap { $0.isReplaced ? nil : BoxedState($0.state) }
+    return displayedPrevious.map { BoxedState($0.state) }
   }
 
   var state: State {
@@ -55,14 +58,15 @@ enum Binding<State: OperationState>: Sendable {
     switch self {
     case .store(let store, _, let previous):
       let (state, version, _) = store.versionedState
-      if let previous, !store.isChangedByCaller { _ = previous.kept(beside: state) }
-      return (state.value(or: previous), previous == nil ? version : nil)
+      // What exclusive access has made of the state may never be delivered.
+      let kept = store.isChangedByCaller ? displayedPrevious : previous?.kept(beside: state)
+      return (state.value(or: kept), previous == nil ? version : nil)
     case .unbacked(let state): return (state.currentValue, nil)
     }
   }
 
   /// The state, and what is displayed while it has no value.
-  var boxed: BoxedState<State> { BoxedState(state, previous: previous) }
+  var boxed: BoxedState<State> { BoxedState(state, previous: displayedPrevious) }
 
   /// The states; they end when the client of the store is shut down, and without a store after the only one.
   var states: StateStream<State> {
@@ -77,11 +81,12 @@ enum Binding<State: OperationState>: Sendable {
     switch self {
     case .store(let store, let rules, nil): store.values(by: rules)
     case .store(let store, let rules, let previous?):
-      // Once the store had a value, the earlier one does not come back.
+      // Once the store had a value, the earlier one does not come back. After the beginning, the states of the
+      // stream decide: a reader may have found a value that the stream sends later.
       StateStream(store.updates(by: rules)).scan(
-        BoxedState(previous.state, previous: previous)
+        BoxedState(previous.state, previous: displayedPrevious)
       ) {
-        BoxedState($1, previous: $0.previous?.kept(beside: $1))
+        BoxedState($1, previous: $1.hasLastingValue ? nil : $0.previous)
       }.map(\.value)
     case .unbacked(let state): StateStream(.just(state.currentValue, ends: true))
     }
@@ -114,8 +119,8 @@ final class BoxedState<State: OperationState>: Sendable {
   let state: State
   /// What is displayed while the state has no value.
   let previous: BoxedState?
-  /// Whether the store that this state is displayed for has had a value, as a reader or a stream has found: the
-  /// wrapper may not have been subscribed to the store yet, or the stream may begin after it.
+  /// Whether the store that this state is displayed for has had a value. A reader may have found it before the
+  /// wrapper was subscribed to the store, and a stream may begin after it.
   private let wasReplaced = Atomic(false)
 
   init(_ state: State, previous: BoxedState? = nil) {

@@ -49,7 +49,7 @@ struct Upstream<State: OperationState>: Sendable {
         }
         let (present, version, edit) = binding.store?.versionedState ?? (binding.state, nil, nil)
         // The displayed value, which is an earlier one while there is none.
-        let previous = present.hasOwnValue ? nil : binding.previous
+        let previous = present.hasOwnValue ? nil : binding.displayedPrevious
         let state = previous?.state ?? present
         return BindingSource(
           store: binding.store, version: version, value: core.projection.value(state.currentValue),

@@ -82,6 +82,12 @@ import Testing
     let wrapper = SharedQuery(number("a"), client: client)
     wrapper.withLock { $0 = 5 }
     let second = client.store(for: number("b"))
+    let follower = SharedQuery(dependingOn: wrapper) { [client] (number: Int) in
+      let request = WrittenNumber(path: ["of", number])
+      client.store(for: request).currentValue = number
+      return request
+    }
+    #expect(follower.wrappedValue == 5)
     var values = wrapper.values.makeAsyncIterator()
     withObservationTracking {
       _ = wrapper.store
@@ -89,6 +95,8 @@ import Testing
       second.currentValue = 7
       #expect(wrapper.wrappedValue == 7)
       second.resetState()
+      #expect(wrapper.wrappedValue == nil && !wrapper.isPrevious)
+      #expect(follower.wrappedValue == nil)
     }
     wrapper.bind(to: number("b"), keepingPrevious: true)
     #expect(wrapper.wrappedValue == nil && !wrapper.isPrevious)
@@ -117,4 +125,28 @@ import Testing
     #expect(await values.next() == .some(nil))
     withExtendedLifetime(dependent) {}
   }
+
+  @Test("A stream keeps the earlier value until it sends the new one, although a reader is ahead")
+  func readerAhead() async {
+    let wrapper = SharedQuery(number("a"), client: client)
+    wrapper.withLock { $0 = 5 }
+    let second = client.store(for: number("b"))
+    let received = Log<Int?>()
+    // It is notified before the stream.
+    let writer = second.subscribe { [wrapper] event in
+      guard event.state?.error != nil, second.currentValue == nil else { return }
+      second.currentValue = 7
+      #expect(wrapper.wrappedValue == 7)
+    }
+    wrapper.bind(to: number("b"), keepingPrevious: true)
+    let reader = wrapper.values.source.subscribe { signal in
+      if case .element(let value, _) = signal { received.append(value) }
+    }
+    second.setResult(to: .failure(WrongNumber()))
+    #expect(received.elements == [5, 7])
+    writer.cancel()
+    reader.cancel()
+  }
 }
+
+private struct WrongNumber: Error {}

@@ -50,12 +50,14 @@ extension OperationRunSpecification {
   /// Starts a run whenever the condition becomes satisfied, if the store is stale or `evenIfFresh` is `true`.
   func trigger(evenIfFresh: Bool) -> RerunTrigger {
     { context, request in
-      // One thread at a time evaluates the condition, in the deliveries of this, and again after each change:
-      // so a result is never older than the one before it. The first result starts no run.
+      // One thread at a time evaluates the condition, in the deliveries of this, and once more for all changes
+      // meanwhile: so a result is never older than the one before it. The first result starts no run.
       let turns = Broadcast<Never>()
-      let last = LastElement<Bool>()
+      let (isUnchanged, last) = (LastElement(true), LastElement<Bool>())
       let check = { @Sendable in
+        guard isUnchanged.take() != nil else { return }
         turns.afterDeliveries {
+          isUnchanged.set(true)
           let isSatisfied = isSatisfied(in: context)
           let wasUnsatisfied = last.value == false
           last.set(isSatisfied)

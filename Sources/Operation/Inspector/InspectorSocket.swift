@@ -37,6 +37,7 @@ struct InspectorSocket: Sendable {
     let folder = FileDescriptor(open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
     for _ in 0..<100 {
       if flock(folder.number, LOCK_EX | LOCK_NB) == 0 { return folder }
+      guard errno == EWOULDBLOCK || errno == EINTR else { return nil }
       usleep(1_000)
     }
     return nil

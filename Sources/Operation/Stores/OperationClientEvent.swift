@@ -18,7 +18,7 @@ public struct OperationClientEvent: Sendable, CustomStringConvertible {
     case attemptBegan(Run, index: Int)
     /// A run begins to fetch a page. The page is its identifier as text.
     case pageBegan(Run, page: String)
-    /// A run has fetched a page, or has failed to.
+    /// A run has fetched a page, or has failed to. A subscriber that came meanwhile is not notified of the beginning.
     case pageEnded(Run, page: String)
     /// A run yielded a value or a failure before its end.
     case yielded(Run)

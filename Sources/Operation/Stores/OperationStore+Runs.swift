@@ -273,9 +273,10 @@ extension OperationStore {
   private func admit(_ new: Machine.NewRun) -> AdmittedRun? {
     var verdict: RunVerdict?
     let scope = new.lease == .handle ? nil : settings.values.serialScope
-    // Before the run is in the state: a caller that sees it there is queued after it.
+    // Before the run is in the state: a caller that sees it there is queued after it. A run that is only
+    // scheduled gets its places when it is launched.
     if let scope { hub.queues.append(new.core.node, to: scope) }
-    // The same holds for its place among saved calls, and a flush waits for a call that is in the state.
+    // The same holds for its place among the saved calls, and a flush waits for it.
     let ticket = new.lease == .handle ? nil : ticket(in: new.context)
     while true {
       switch commit({ [verdict] in $0.admit(new, verdict: verdict) }) {

@@ -65,6 +65,21 @@ import Testing
     subscription.cancel()
   }
 
+  @Test("A flush does not wait for a call that was refused", arguments: [true, false])
+  func refused(isClosed: Bool) async throws {
+    let client = outboxProgram(storage)
+    let mutation = CreatePost(server: OutboxServer()).enableAutomaticRunning().persisted()
+    let store = client.store(for: mutation)
+    if isClosed {
+      _ = await client.shutdown(within: .zero)
+      await #expect(throws: CancellationError.self) { try await store.mutate(with: "late") }
+    }
+    // An automatic run has no arguments.
+    store.subscribe { _ in }.cancel()
+    try await client.flush()
+    #expect(storage.entries.isEmpty)
+  }
+
   @Test("The bytes of a call can use the outbox when they are released") func bytes() async throws {
     let client = outboxProgram(storage)
     let counts = EventLog<Int>()
