@@ -55,12 +55,13 @@ import Testing
     let empty = OperationStore.detached(query: Query(path: ["c"]) { _ in 3 })
     var machine = Machine(.store(empty, previous: .init(State(initialValue: 1))))
     let binding = machine.binding
+    let (value, version) = binding.versionedValue
+    #expect(value == 1 && version == nil)
     empty.currentValue = 3
     _ = machine.receive(empty.state, epoch: 0)
     empty.resetState()
     _ = machine.receive(empty.state, epoch: 0)
-    let (value, version) = binding.versionedValue
-    #expect(value == 1)
+    #expect(binding.currentValue == nil)
     _ = machine.noteRead(value, version, epoch: 0)
     #expect(read(&machine) == (nil, true))
   }
