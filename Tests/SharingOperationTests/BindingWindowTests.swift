@@ -50,17 +50,15 @@ import Testing
     #expect(try await tasks.elements[0].value == 3)
   }
 
-  @Test("A reader of a loading flag below a pending edit that was never delivered is notified")
-  func undoneFlagBelowEdit() async {
+  @Test(
+    "A reader of a loading flag that was never delivered is notified, also below a pending edit",
+    arguments: [false, true])
+  func undoneFlag(isEdited: Bool) async {
     let wrapper = SharedQuery(number("a"), client: client)
     let (notifications, second) = (Log<Counter>(), client.store(for: number("b")))
     let isDone = Door()
-    async let edit: Void = second.optimistically {
-      $0 = 7
-    } while: {
-      await isDone.passed()
-    }
-    while !second.isOptimistic { await Task.yield() }
+    let edit = isEdited ? Task { await second.edit(until: isDone) } : nil
+    while isEdited, !second.isOptimistic { await Task.yield() }
     withObservationTracking {
       _ = wrapper.store
     } onChange: { [wrapper] in
@@ -73,7 +71,7 @@ import Testing
     #expect(!wrapper.isLoading)
     #expect(notifications.elements.map(\.count) == [1])
     isDone.open()
-    await edit
+    await edit?.value
   }
 
   @Test(
@@ -146,6 +144,16 @@ import Testing
     #expect(received.elements == [5, 7])
     writer.cancel()
     reader.cancel()
+  }
+}
+
+extension OperationStore<WrittenNumber.State> {
+  fileprivate func edit(until isDone: Door) async {
+    await optimistically {
+      $0 = 7
+    } while: {
+      await isDone.passed()
+    }
   }
 }
 

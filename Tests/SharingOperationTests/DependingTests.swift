@@ -189,6 +189,18 @@ struct NameQuery: QueryRequest, Hashable {
     #expect(!numbers.isBacked)
   }
 
+  @Test("The current client is that of a wrapper that a stream drives, unless one is passed")
+  func streamInCurrentClient() {
+    let name = client.store(for: NameQuery())
+    name.currentValue = "ann"
+    let teams = [nil, OperationClient.quiet()].map { other in
+      OperationClient.withCurrent(client) {
+        SharedQuery(dependingOn: name.values, client: other) { $0.map { TeamQuery(name: $0) } }
+      }
+    }
+    #expect(teams.map { $0.store === store("ann") } == [true, false])
+  }
+
   @Test("The last wrapper of a chain retains the others")
   func chainHoldsItsLinks() {
     func last() -> SharedQuery<NumberQuery.State> {

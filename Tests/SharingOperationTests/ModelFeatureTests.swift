@@ -48,18 +48,6 @@ import Testing
     #expect(!detail.isBacked)
   }
 
-  @Test("The current client is that of a wrapper that a stream drives, unless one is passed")
-  func streamInCurrentClient() {
-    let selection = client.store(
-      for: Query(path: ["selection"]) { _ in 0 }.manual(), initialValue: 4)
-    let details = [nil, OperationClient(defaults: .testing)].map { other in
-      OperationClient.withCurrent(client) {
-        SharedQuery(dependingOn: selection.values, client: other) { DetailQuery(id: $0 ?? 7) }
-      }
-    }
-    #expect(details.map { $0.store === client.store(for: DetailQuery(id: 4)) } == [true, false])
-  }
-
   @Test("A first element that is nil is an element") func streamOfOptionals() {
     let selection = client.store(
       for: Query(path: ["selection"]) { _ in 0 }.manual(), initialValue: 0)

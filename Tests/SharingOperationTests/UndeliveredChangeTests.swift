@@ -293,23 +293,6 @@ import Testing
     slow.cancel()
   }
 
-  @Test("A reader of a loading flag that was never delivered is notified")
-  func undoneFlag() {
-    let wrapper = SharedQuery(WrittenNumber(path: ["of", 1]), client: client)
-    let (notifications, second) = (Log<Counter>(), store(["other"]))
-    withObservationTracking {
-      _ = wrapper.store
-    } onChange: { [wrapper] in
-      let task = second.runTask()
-      notifications.append(track { #expect(wrapper.isLoading) })
-      second.cancel()
-      withExtendedLifetime(task) {}
-    }
-    wrapper.bind(to: other)
-    #expect(!wrapper.isLoading)
-    #expect(notifications.elements.map(\.count) == [1])
-  }
-
   @Test("A reader of a yielded value that was undone before it was delivered is notified")
   func undoneYield() async {
     let (notifications, wrappers) = (Log<Counter>(), Log<SharedQuery<QueryState<Int, any Error>>>())

@@ -26,14 +26,21 @@ private final class FallingCondition: OperationRunSpecification {
 }
 
 @Suite(.timeLimit(.minutes(5))) struct ConditionEdgeTests {
+  private let client = OperationClient(
+    defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false))
+
+  /// Returns a store that runs when the condition becomes satisfied.
+  private func store(
+    of condition: some OperationRunSpecification, _ script: Script
+  ) -> OperationStore<QueryState<Int, any Error>> {
+    client.store(for: OpenQuery(script: script).rerunOnChange(of: condition, evenIfFresh: true))
+  }
+
   @Test("A condition that falls while it is subscribed to starts a run when it rises")
   func fallsBefore() async throws {
     let script = Script()
     let condition = FallingCondition()
-    let client = OperationClient(
-      defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false))
-    let store = client.store(
-      for: OpenQuery(script: script).rerunOnChange(of: condition, evenIfFresh: true))
+    let store = store(of: condition, script)
     let subscription = store.subscribe { _ in }
     #expect(script.attempts == 0)
     condition.rise()
@@ -45,10 +52,7 @@ private final class FallingCondition: OperationRunSpecification {
   func staysSatisfied() {
     let condition = ChangingCondition([true, true])
     let script = Script()
-    let client = OperationClient(
-      defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false))
-    let store = client.store(
-      for: OpenQuery(script: script).rerunOnChange(of: condition, evenIfFresh: true))
+    let store = store(of: condition, script)
     let subscription = store.subscribe { _ in }
     #expect(condition.results.withLock { $0 }.isEmpty)
     #expect(store.activeTasks.isEmpty && script.attempts == 0)
@@ -59,10 +63,7 @@ private final class FallingCondition: OperationRunSpecification {
   func changeDuringEvaluation() async {
     let condition = ChangingCondition([false, true, false])
     let script = Script()
-    let client = OperationClient(
-      defaults: OperationDefaults(retryLimit: 0, runsAutomatically: false))
-    let store = client.store(
-      for: OpenQuery(script: script).rerunOnChange(of: condition, evenIfFresh: true))
+    let store = store(of: condition, script)
     let subscription = store.subscribe { _ in }
     // The first result, and those of the changes during the evaluations.
     #expect(condition.results.withLock { $0 }.isEmpty)
